@@ -1,0 +1,1 @@
+"""What reaches the disk: frames, run folders, exchange formats. Knows frames, never a world."""
