@@ -143,10 +143,17 @@ class Problem:
     """One wrong key: where, and the sentence about it."""
 
     def __init__(self, key: str, text: str, expected: str = "", suggestion: str | None = None) -> None:
-        self.key = key
+        self.key = key  # dotted path
         self.text = text
         self.expected = expected
         self.suggestion = suggestion
+        self.line: int | None = None  # in the scene file, where known
+        self.source = ""  # "--set" or "override" when the value did not come from the file
+
+    def sentence(self) -> str:
+        """Where and what, without the file."""
+        where = " ".join(part for part in (self.source, self.key) if part)
+        return f"{where}: {self.text}" if where else self.text
 
 
 _LIMITS = {
@@ -195,14 +202,17 @@ def _problem(model: type[BaseModel], item: Any) -> Problem:
         return Problem(key, unknown_key(last, owner), "a known key", suggestion)
     if kind == "missing":
         return Problem(key, f"missing; expected {expected or 'a value'}", expected)
+    choices = models_in(field.annotation) if field is not None else []
+    if kind in ("model_attributes_type", "model_type") and len(choices) > 1:
+        kind = "union_tag_not_found"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         tags = [str(tag).strip("'") for tag in context.get("expected_tags", "").split(", ") if tag]
         return _tag_problem(key, kind, value, context, tags or _tags_of(field))
     if kind == "literal_error":
-        choices = [str(choice) for choice in get_args(_literal(field))] or [context.get("expected", "")]
-        suggestion = closest(str(value), choices)
+        words = [str(choice) for choice in get_args(_literal(field))] or [context.get("expected", "")]
+        suggestion = closest(str(value), words)
         hint = f'. Did you mean "{suggestion}"?' if suggestion else ""
-        expected = "one of " + listed(f'"{choice}"' for choice in choices)
+        expected = "one of " + listed(f'"{word}"' for word in words)
         return Problem(key, f"expected {expected}; got {shown(value)}{hint}", expected, suggestion)
     if kind in _LIMITS:
         word, name = _LIMITS[kind]
@@ -254,10 +264,11 @@ def scene_error(model: type[BaseModel], error: ValidationError, file: str | None
 
 def joined(found: list[Problem], title: str, file: str | None = None) -> SceneError:
     """One error from several problems: a single line for one, a list for more (at most ten shown)."""
-    lines = [f"{p.key}: {p.text}" if p.key else p.text for p in found]
-    if len(lines) == 1:
-        message = f"{title}: {lines[0]}"
+    if len(found) == 1:
+        line = f":{found[0].line}" if found[0].line else ""
+        message = f"{title}{line}: {found[0].sentence()}"
     else:
+        lines = [f"line {p.line}: {p.sentence()}" if p.line else p.sentence() for p in found]
         rest = len(lines) - MOST_ERRORS
         more = [f"… and {rest} more"] if rest > 0 else []
         message = "\n  ".join([f"{title}: {len(lines)} errors", *lines[:MOST_ERRORS], *more])

@@ -1,0 +1,315 @@
+"""The parts a scene is made of: fluids, emitters, sinks, solids, time, output. SI units throughout."""
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StrictBool, StrictStr, field_validator, model_validator
+
+from viscoil.errors import SceneError
+from viscoil.material import Colour
+from viscoil.model import Model
+from viscoil.scene.shapes import Mesh, Plane, Shape
+from viscoil.units import (
+    AngularVelocity,
+    Count,
+    Direction,
+    EndTime,
+    NonNegativeNumber,
+    Number,
+    Position,
+    PositiveNumber,
+    PositiveTime,
+    Quantity,
+    Rotation,
+    Time,
+    Velocity,
+    shown,
+    wrong,
+)
+
+QUANTITIES = (
+    "particles", "density_mean", "density_max", "kinetic_energy", "height", "front_x", "speed_max",
+    "centre_of_mass_x", "centre_of_mass_y", "centre_of_mass_z", "extent_x", "extent_y", "extent_z",
+)  # fmt: skip
+STEP_KEYS = ("steps_per_frame", "step", "cfl")  # exactly one says how time is cut
+
+Friction = Annotated[float, Quantity("number", at_least=0, infinite=True, words=(("no-slip", math.inf),))]
+
+
+class Keyframe(Model):
+    """Where something is at one moment; between two keyframes it is interpolated."""
+
+    time: Time
+    """moment [s]"""
+    position: Position | None = None
+    """moved by this much from where it was placed [m]; left out: as in the keyframe before"""
+    rotation: Rotation | None = None
+    """turned by this much about its own centre [degrees]; left out: as in the keyframe before"""
+
+
+class _Moving(Model):
+    """Shared by everything that can follow keyframes."""
+
+    motion: list[Keyframe] = Field(default_factory=list)
+    """keyframes, in order of time"""
+    interpolation: Literal["linear", "smooth"] = "smooth"
+    """between keyframes: straight lines, or a smooth curve without jumps in velocity"""
+
+    @field_validator("motion")
+    @classmethod
+    def _in_order(cls, motion: list[Keyframe]) -> list[Keyframe]:
+        for index in range(1, len(motion)):
+            before, now = motion[index - 1].time, motion[index].time
+            if now <= before:
+                raise wrong(
+                    f"expected keyframes in order of time; keyframe {index} is at {now:g} s, "
+                    f"keyframe {index - 1} at {before:g} s"
+                )
+        return motion
+
+
+class _Lasting(Model):
+    """Shared by everything that is switched on and off."""
+
+    start: Time = 0.0
+    """switched on at [s]"""
+    end: EndTime = math.inf
+    """switched off at [s]"""
+
+    @model_validator(mode="after")
+    def _ends_after_start(self) -> "_Lasting":
+        if self.end <= self.start:
+            raise wrong(f"end is {self.end:g} s, expected a time after start ({self.start:g} s)")
+        return self
+
+
+def _bounded(shape: Any) -> bool:
+    return not isinstance(shape, Plane) and all(_bounded(part) for part in getattr(shape, "parts", ()))
+
+
+def _closed_shape(shape: Any, what: str) -> Any:
+    if not _bounded(shape):
+        raise wrong(f"a plane has no end, {what} needs a closed shape; expected e.g. box, sphere or cylinder")
+    return shape
+
+
+def _formula_shape(shape: Any, what: str) -> Any:
+    if isinstance(shape, Mesh):
+        raise wrong(f"a mesh can be filled with fluid but cannot be {what}; expected e.g. box, sphere or union")
+    return shape
+
+
+class Fluid(Model):
+    """A volume filled with particles at the start."""
+
+    shape: Shape
+    """what is filled"""
+    material: StrictStr
+    """a [material.NAME] of this scene or a preset"""
+    velocity: Velocity = (0.0, 0.0, 0.0)
+    """[m/s]"""
+    angular_velocity: AngularVelocity = (0.0, 0.0, 0.0)
+    """about the shape's centre [rad/s]"""
+    jitter: Annotated[float, Quantity("number", at_least=0, at_most=0.5)] = 0.0
+    """random displacement as a fraction of the spacing"""
+    seed: Annotated[int, Count(at_least=0, at_most=2**31 - 1)] = 0
+    """start of the random numbers"""
+
+    @field_validator("shape")
+    @classmethod
+    def _fillable(cls, shape: Any) -> Any:
+        return _closed_shape(shape, "a fluid")
+
+
+class Emitter(_Moving, _Lasting):
+    """A nozzle: fluid flows out of the shape's cross section at local y = 0."""
+
+    shape: Shape
+    """its cut through local y = 0 is the opening"""
+    material: StrictStr
+    """a [material.NAME] of this scene or a preset"""
+    position: Position = (0.0, 0.0, 0.0)
+    """centre of the opening [m]"""
+    direction: Direction = (0.0, -1.0, 0.0)
+    """of the flow; any length"""
+    speed: Annotated[float, Quantity("speed", above=0)]
+    """of the flow [m/s]"""
+    max_particles: Annotated[int, Count(at_least=1)] | None = None
+    """stops after this many"""
+
+    @field_validator("shape")
+    @classmethod
+    def _nozzle(cls, shape: Any) -> Any:
+        return _formula_shape(_closed_shape(shape, "an emitter"), "a nozzle")
+
+    @field_validator("direction")
+    @classmethod
+    def _unit_length(cls, direction: tuple[float, float, float]) -> tuple[float, float, float]:
+        length = math.hypot(*direction)
+        # A direction that is already of unit length keeps its bits, so that writing and reading changes nothing.
+        if abs(length - 1) < 1e-12:
+            return direction
+        return direction[0] / length, direction[1] / length, direction[2] / length
+
+
+class Sink(_Lasting):
+    """A volume in which particles disappear."""
+
+    shape: Shape
+    """particles whose centre enters are removed"""
+
+    @field_validator("shape")
+    @classmethod
+    def _formula(cls, shape: Any) -> Any:
+        return _formula_shape(shape, "a sink")
+
+
+class Solid(_Moving):
+    """A rigid obstacle, a moving tool, or (inside-out) a container."""
+
+    name: StrictStr = ""
+    """for messages and exported files"""
+    shape: Shape
+    """what is solid; with container = true, what is hollow"""
+    container: StrictBool = False
+    """inside-out: the fluid stays inside"""
+    friction: Friction = 0.0
+    """Coulomb coefficient [1]; "no-slip" = inf"""
+    boundary: Literal["distance", "particles"] = "distance"
+    """wall by signed distance, or by boundary particles (better densities at the wall)"""
+    colour: Colour = (0.7, 0.7, 0.7)
+    """display colour"""
+
+    @field_validator("shape")
+    @classmethod
+    def _formula(cls, shape: Any) -> Any:
+        return _formula_shape(shape, "a solid")
+
+    @model_validator(mode="after")
+    def _samples_need_an_end(self) -> "Solid":
+        if self.boundary == "particles" and not _bounded(self.shape):
+            raise wrong('boundary is "particles", but a plane has no end; expected "distance" or a closed shape')
+        return self
+
+
+class Domain(Model):
+    """A periodic box: what leaves on one side comes back on the other."""
+
+    min: Position
+    """lower corner [m]"""
+    max: Position
+    """upper corner [m]"""
+    periodic: StrictStr
+    """the axes that repeat, e.g. "x" or "xz" """
+
+    @field_validator("periodic")
+    @classmethod
+    def _axes(cls, axes: str) -> str:
+        if not axes or set(axes) - set("xyz") or len(set(axes)) != len(axes):
+            raise wrong(f'expected axes out of x, y and z, each once, e.g. "xz"; got {shown(axes)}')
+        return "".join(sorted(axes))
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Domain":
+        for axis in range(3):
+            if self.min[axis] >= self.max[axis]:
+                raise wrong(
+                    f"expected min below max on every axis; on {'xyz'[axis]} min is {self.min[axis]:g} m "
+                    f"and max is {self.max[axis]:g} m"
+                )
+        return self
+
+
+class TimeSettings(Model):
+    """Frames and time steps. Exactly one of steps_per_frame, step and cfl (four steps per frame when none is given)."""
+
+    frames: Annotated[int, Count(at_least=0, at_most=10_000_000)] = 100
+    """frames to simulate"""
+    frame_time: PositiveTime = 1 / 60
+    """time between two frames [s]"""
+    steps_per_frame: Annotated[int, Count(at_least=1, at_most=1_000_000)] | None = None
+    """fixed step: frame_time divided by this"""
+    step: PositiveTime | None = None
+    """fixed step [s]; the last one before a frame is shortened to meet it"""
+    cfl: Annotated[float, Quantity("number", above=0, at_most=10)] | None = None
+    """step chosen so that nothing moves further than this fraction of the spacing"""
+    max_step: PositiveTime | None = None
+    """with cfl: never longer than this [s]"""
+    min_step: PositiveTime | None = None
+    """with cfl: never shorter than this [s]"""
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> "TimeSettings":
+        given = [key for key in STEP_KEYS if getattr(self, key) is not None]
+        if len(given) > 1:
+            raise wrong(f"expected only one of steps_per_frame, step and cfl; got {' and '.join(given)}")
+        if not given:
+            self.__dict__["steps_per_frame"] = 4  # the paper's dam break; not an assignment, which would check again
+        limits = [key for key in ("max_step", "min_step") if getattr(self, key) is not None]
+        if limits and self.cfl is None:
+            raise wrong(f"{limits[0]} limits the step that cfl chooses; expected cfl beside it")
+        if self.max_step and self.min_step and self.min_step > self.max_step:
+            raise wrong(f"min_step is {self.min_step:g} s, expected at most max_step ({self.max_step:g} s)")
+        if self.step and self.step > self.frame_time:
+            raise wrong(f"step is {self.step:g} s, expected at most frame_time ({self.frame_time:g} s)")
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in STEP_KEYS and value is not None:
+            # Choosing one rule from Python means leaving the other; the old ones come back if the value is wrong.
+            before = dict(self.__dict__)
+            others = [*(key for key in STEP_KEYS if key != name), *(("max_step", "min_step") if name != "cfl" else ())]
+            self.__dict__.update(dict.fromkeys(others))
+            try:
+                super().__setattr__(name, value)
+            except SceneError:
+                self.__dict__.update(before)
+                raise
+        else:
+            super().__setattr__(name, value)
+
+
+class Output(Model):
+    """What is written to the run folder."""
+
+    checkpoint_every: Annotated[int, Count(at_least=1)] = 10
+    """frames between checkpoints"""
+    fields: list[StrictStr] = Field(default_factory=lambda: ["density"])
+    """quantities written besides position, velocity, id and material"""
+
+
+class Expect(Model):
+    """A measured number that the scene promises, with its tolerance."""
+
+    quantity: Literal[QUANTITIES]  # type: ignore[valid-type]
+    """what is measured"""
+    time: Time | None = None
+    """when [s]; left out: at the end"""
+    value: Number
+    """expected value, SI units"""
+    tolerance: NonNegativeNumber | None = None
+    """absolute"""
+    relative: PositiveNumber | None = None
+    """fraction of the value"""
+    quality: StrictStr = "quick"
+    """the profile it was measured with"""
+
+    @model_validator(mode="after")
+    def _one_tolerance(self) -> "Expect":
+        given = [key for key in ("tolerance", "relative") if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise wrong(f"expected exactly one of tolerance and relative; got {' and '.join(given) or 'neither'}")
+        return self
+
+    def accepts(self, measured: float) -> bool:
+        """Is ``measured`` within the tolerance?"""
+        allowed = self.tolerance if self.tolerance is not None else (self.relative or 0.0) * abs(self.value)
+        return abs(measured - self.value) <= allowed
+
+
+class Figure(Model):
+    """The published figure a scene is set up after."""
+
+    paper: StrictStr
+    number: StrictStr
+    caption: StrictStr = ""

@@ -1,0 +1,237 @@
+"""The scene: everything a simulation is made of, checked, in SI units. TOML files and Python use the same classes."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, SerializeAsAny, StrictStr, field_validator
+from pydantic_core import ValidationError
+
+from viscoil import solvers
+from viscoil.errors import SceneError
+from viscoil.keys import closest, did_you_mean, listed
+from viscoil.material import PRESETS, Material
+from viscoil.model import Model, NestedProblems, Problem, joined, problems
+from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Sink, Solid, TimeSettings
+from viscoil.scene.shapes import Shape, Union
+from viscoil.scene.size import Estimate, check_size, estimate
+from viscoil.scene.toml import write
+from viscoil.units import Acceleration, Length, shown, wrong
+
+__all__ = [
+    "Domain", "Emitter", "Expect", "Figure", "Fluid", "Keyframe", "Material", "Output", "Scene", "Shape", "Sink",
+    "Solid", "TimeSettings",
+]  # fmt: skip
+
+
+def _solver(value: Any) -> Any:
+    """Turns a [solver] table into the parameters of its method."""
+    if isinstance(value, BaseModel):
+        return value
+    if not isinstance(value, dict):
+        raise wrong(f'expected a table with a method, e.g. method = "pbf"; got {shown(value)}')
+    names = list(solvers.SOLVERS)
+    method = value.get("method", "pbf")
+    if method not in names:
+        text = f"unknown solver {shown(method)}.{did_you_mean(str(method), names)} Expected one of: {listed(names)}"
+        raise NestedProblems([Problem("method", text, f"one of {listed(names)}", closest(str(method), names))])
+    params = solvers.params_class(method)
+    data = dict(value) if "method" in params.model_fields else {k: v for k, v in value.items() if k != "method"}
+    try:
+        # Checked here and not by the class itself, so that all wrong keys of a scene are reported together.
+        return params.__pydantic_validator__.validate_python(data)
+    except ValidationError as error:
+        found = problems(params, error)
+        for problem in found:
+            problem.text = problem.text.replace("unknown key", f"the solver {method} has no key", 1)
+            if closest(problem.key, ["method"]) and not problem.suggestion:
+                problem.suggestion = "method"
+                problem.text = problem.text.replace(" Expected", ' Did you mean "method"? Expected', 1)
+        raise NestedProblems(found) from None
+
+
+class Scene(Model):
+    """A complete simulation. Made by ``viscoil.load`` or in Python; ``check()`` looks at the whole."""
+
+    title: StrictStr = ""
+    """one line"""
+    description: StrictStr = ""
+    """what is to be seen"""
+    quality: StrictStr = Field(default="quick", frozen=True)
+    """name of the profile that was applied; "quick" is the file as written"""
+    spacing: Length
+    """distance d between particles at rest [m]"""
+    gravity: Acceleration = (0.0, -9.81, 0.0)
+    """[m/s²]"""
+    up: Literal["y", "z"] = "y"
+    """for pictures and exported files"""
+    domain: Domain | None = None
+    """periodic box; left out: unbounded"""
+    time: TimeSettings = Field(default_factory=TimeSettings)
+    """frames and time steps"""
+    solver: SerializeAsAny[BaseModel] = Field(default_factory=dict, validate_default=True)
+    """method and its own parameters"""
+    material: dict[str, Material] = Field(default_factory=dict)
+    """[material.NAME] tables"""
+    fluid: list[Fluid] = Field(default_factory=list)
+    """[[fluid]] volumes filled at the start"""
+    emitter: list[Emitter] = Field(default_factory=list)
+    """[[emitter]] nozzles"""
+    sink: list[Sink] = Field(default_factory=list)
+    """[[sink]] volumes in which particles disappear"""
+    solid: list[Solid] = Field(default_factory=list)
+    """[[solid]] obstacles and containers"""
+    output: Output = Field(default_factory=Output)
+    """what is written to disk"""
+    expect: list[Expect] = Field(default_factory=list)
+    """[[expect]] numbers the scene promises"""
+    figure: Figure | None = None
+    """the published figure the scene follows"""
+
+    @field_validator("material", mode="before")
+    @classmethod
+    def _named_after_preset(cls, value: Any) -> Any:
+        """[material.honey] without a density means the preset honey, changed."""
+        if not isinstance(value, dict):
+            return value
+        return {
+            name: {"preset": name, **table}
+            if isinstance(table, dict) and name in PRESETS and not {"preset", "density"} & set(table)
+            else table
+            for name, table in value.items()
+        }
+
+    @field_validator("solver", mode="before")
+    @classmethod
+    def _method_parameters(cls, value: Any) -> Any:
+        return _solver(value)
+
+    @property
+    def method(self) -> str:
+        """Name of the solver in the registry."""
+        for name, info in solvers.SOLVERS.items():
+            if type(self.solver) is solvers.params_class(name) or type(self.solver).__name__ == info.name + "Params":
+                return name
+        raise SceneError(f"solver: {type(self.solver).__name__} does not belong to a known solver", key="solver")
+
+    def material_named(self, name: str) -> Material:
+        """The material a fluid or emitter refers to: the scene's own, else the preset of that name."""
+        if name in self.material:
+            return self.material[name]
+        if name in PRESETS:
+            return PRESETS[name]
+        problem = _material_problem(name, self.material, "material")
+        raise joined([problem], self.title or "scene")
+
+    def used_materials(self) -> dict[str, Material]:
+        """Materials in the order in which fluids, then emitters, first name them."""
+        return {item.material: self.material_named(item.material) for item in [*self.fluid, *self.emitter]}
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with the scene as a whole: references, emptiness, sizes that cannot work."""
+        found = []
+        if not self.fluid and not self.emitter:
+            found.append(Problem("", "the scene has no particles; expected at least one [[fluid]] or [[emitter]]"))
+        for kind, items in (("fluid", self.fluid), ("emitter", self.emitter)):
+            for index, item in enumerate(items):
+                if item.material not in self.material and item.material not in PRESETS:
+                    found.append(_material_problem(item.material, self.material, f"{kind}.{index}.material"))
+                found += _too_small(f"{kind}.{index}.shape", item.shape, self.spacing, section=kind == "emitter")
+        if not self.fluid and self.emitter and all(e.start >= self.end_time for e in self.emitter):
+            found.append(Problem("emitter.0.start", f"no emitter starts before the end at {self.end_time:g} s"))
+        names = [solid.name for solid in self.solid if solid.name]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            found.append(Problem("solid", f'two solids are called "{name}"; expected different names'))
+        from viscoil.particles import FIELDS  # here: it starts the kernel compiler, as the solver's keys did before
+
+        known = [name for name, row in FIELDS.items() if row.exported]
+        for index, name in enumerate(self.output.fields):
+            if name not in known:
+                text = f'no quantity called "{name}".{did_you_mean(name, known)} Expected one of: {listed(known)}'
+                found.append(Problem(f"output.fields.{index}", text, "a known quantity", closest(name, known)))
+        for index, item in enumerate(self.expect):
+            if item.time is not None and item.time > self.end_time * (1 + 1e-9) and item.quality == self.quality:
+                found.append(
+                    Problem(f"expect.{index}.time", f"{item.time:g} s is after the end at {self.end_time:g} s")
+                )
+        return found
+
+    @property
+    def end_time(self) -> float:
+        """Simulated time at the last frame [s]."""
+        return self.time.frames * self.time.frame_time
+
+    def check(self, file: str | None = None) -> None:
+        """Raises ``SceneError`` naming everything that is wrong with the scene as a whole."""
+        fresh = self.to_dict()
+        found = []
+        try:
+            # Lists can be changed in place from Python without any check: look at everything again.
+            type(self).__pydantic_validator__.validate_python(fresh)
+        except ValidationError as error:
+            found = problems(type(self), error)
+        found = found or self.problems()
+        if found:
+            raise joined(found, file or self.title or "scene", file)
+
+    def estimate(self) -> Estimate:
+        """Upper estimate of particles and memory, from volumes alone; nothing is allocated."""
+        return estimate(self)
+
+    def check_size(self, available: int | None = None) -> Estimate:
+        """Refuses, with numbers, a scene that cannot fit into memory; ``available`` in bytes (None: ask the system)."""
+        self.check()
+        return check_size(self, available)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as a TOML file would hold them: nothing is left to defaults, unset keys are left out."""
+        data = {key: value for key, value in self.model_dump(exclude_none=True).items() if value not in ([], {}, "")}
+        data["solver"] = {"method": self.method, **data["solver"]}
+        for name, material in self.material.items():
+            if material.preset and any(
+                getattr(material, key) is None and getattr(PRESETS[material.preset], key) is not None
+                for key in Material.model_fields
+                if key != "preset"
+            ):
+                del data["material"][name]["preset"]  # reading it again would bring back what was removed
+        return data
+
+    def to_toml(self) -> str:
+        """The scene as a file that loads to the same scene."""
+        return write(self.to_dict())
+
+    @classmethod
+    def model_json_schema(cls, **options: Any) -> dict[str, Any]:
+        """JSON Schema of scene files, with every solver's own keys and the profiles table."""
+        schema = super().model_json_schema(**options)
+        schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+        tables = []
+        for name in solvers.SOLVERS:
+            table = solvers.params_class(name).model_json_schema()
+            schema.setdefault("$defs", {}).update(table.pop("$defs", {}))
+            method = {"const": name, "type": "string"}
+            table["properties"] = {**table.get("properties", {}), "method": method}
+            tables.append({**table, "required": [*table.get("required", []), "method"]})
+        schema["properties"]["solver"] = {"anyOf": tables, "description": "method and its own parameters"}
+        schema["properties"]["profiles"] = {
+            "type": "object", "additionalProperties": {"type": "object"},
+            "description": "named tables of changes, applied with quality = NAME",
+        }  # fmt: skip
+        return schema
+
+
+def _material_problem(name: str, own: dict[str, Material], key: str) -> Problem:
+    names = [*own, *PRESETS]
+    text = f'unknown material "{name}".{did_you_mean(name, names)} Expected a [material.NAME] of the scene or a preset'
+    return Problem(key, f"{text}: {listed(names)}", "a known material", closest(name, names))
+
+
+def _too_small(key: str, shape: Any, spacing: float, section: bool) -> list[Problem]:
+    """A shape thinner than one particle holds none."""
+    if not isinstance(shape, Union):
+        size = shape.extent()
+        thin = min(size[0], size[2]) if section else shape.thinnest()
+    else:
+        thin = shape.thinnest()
+    if thin * (1 + 1e-9) >= spacing:
+        return []
+    text = f"{thin:g} m thick, thinner than one particle (spacing {spacing:g} m), so it would hold no particles"
+    return [Problem(key, f"{text}; expected a larger shape or a smaller spacing", "a larger shape")]

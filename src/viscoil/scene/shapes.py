@@ -1,0 +1,308 @@
+"""Shapes: what a scene may write under ``shape``. Pure description; distances live in ``solids``, filling in ``fill``.
+
+Every shape has its own frame, moved by ``position`` and turned by ``rotation``; the local y axis is the axis of
+revolution. ``volume`` and ``extent`` are upper estimates that let a scene say how many particles it needs before
+anything is allocated.
+"""
+
+import math
+from abc import abstractmethod
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from viscoil.errors import SceneError
+from viscoil.model import Model
+from viscoil.units import Length, NonNegativeLength, Position, PositiveNumber, Rotation, Size, shown, wrong
+
+MESH_SUFFIXES = (".stl", ".obj", ".ply", ".off", ".glb", ".gltf", ".3mf")
+
+
+class ShapeBase(Model):
+    """What all shapes share."""
+
+    position: Position = (0.0, 0.0, 0.0)
+    """centre [m]"""
+    rotation: Rotation = (0.0, 0.0, 0.0)
+    """turned about x, then the new y, then the new z [degrees]"""
+
+    @abstractmethod
+    def extent(self) -> tuple[float, float, float]:
+        """Full edge lengths of the box around the shape in its own frame [m]."""
+
+    def volume(self) -> float:
+        """Volume [m³], never too small."""
+        return math.prod(self.extent())
+
+    def section(self) -> float:
+        """Area of the cut through local y = 0 [m²], never too small: the opening of a nozzle."""
+        x, _, z = self.extent()
+        return x * z
+
+    def thinnest(self) -> float:
+        """Smallest extent [m]: below one particle spacing nothing fits inside."""
+        return min(self.extent())
+
+
+class Box(ShapeBase):
+    """A box, optionally with rounded edges."""
+
+    type: Literal["box"] = "box"
+    size: Size
+    """full edge lengths [m]"""
+    rounding: NonNegativeLength = 0.0
+    """radius of the edges [m]"""
+
+    @model_validator(mode="after")
+    def _rounding_fits(self) -> "Box":
+        if self.rounding > min(self.size) / 2:
+            raise wrong(
+                f"rounding is {self.rounding:g} m, expected at most half the shortest edge, {min(self.size) / 2:g} m"
+            )
+        return self
+
+    def extent(self) -> tuple[float, float, float]:
+        return self.size
+
+
+class Sphere(ShapeBase):
+    """A ball."""
+
+    type: Literal["sphere"] = "sphere"
+    radius: Length
+    """radius [m]"""
+
+    def extent(self) -> tuple[float, float, float]:
+        return (2 * self.radius,) * 3
+
+    def volume(self) -> float:
+        return 4 / 3 * math.pi * self.radius**3
+
+    def section(self) -> float:
+        return math.pi * self.radius**2
+
+
+class Capsule(ShapeBase):
+    """A cylinder with round ends."""
+
+    type: Literal["capsule"] = "capsule"
+    radius: Length
+    """radius [m]"""
+    height: NonNegativeLength
+    """distance between the centres of the round ends [m]"""
+
+    def extent(self) -> tuple[float, float, float]:
+        return 2 * self.radius, self.height + 2 * self.radius, 2 * self.radius
+
+    def volume(self) -> float:
+        return math.pi * self.radius**2 * (self.height + 4 / 3 * self.radius)
+
+    def section(self) -> float:
+        return math.pi * self.radius**2
+
+
+class Cylinder(ShapeBase):
+    """A cylinder standing on local y."""
+
+    type: Literal["cylinder"] = "cylinder"
+    radius: Length
+    """radius [m]"""
+    height: Length
+    """full height [m]"""
+
+    def extent(self) -> tuple[float, float, float]:
+        return 2 * self.radius, self.height, 2 * self.radius
+
+    def volume(self) -> float:
+        return math.pi * self.radius**2 * self.height
+
+    def section(self) -> float:
+        return math.pi * self.radius**2
+
+
+class Cone(ShapeBase):
+    """A cone, or a frustum when ``top_radius`` is given."""
+
+    type: Literal["cone"] = "cone"
+    radius: NonNegativeLength
+    """radius at the bottom [m]"""
+    top_radius: NonNegativeLength = 0.0
+    """radius at the top [m]"""
+    height: Length
+    """full height [m]"""
+
+    @model_validator(mode="after")
+    def _not_a_line(self) -> "Cone":
+        if max(self.radius, self.top_radius) == 0:
+            raise wrong("radius and top_radius are both 0, expected at least one greater than 0")
+        return self
+
+    def extent(self) -> tuple[float, float, float]:
+        width = 2 * max(self.radius, self.top_radius)
+        return width, self.height, width
+
+    def volume(self) -> float:
+        a, b = self.radius, self.top_radius
+        return math.pi / 3 * self.height * (a * a + a * b + b * b)
+
+    def section(self) -> float:
+        return math.pi * ((self.radius + self.top_radius) / 2) ** 2
+
+
+class Funnel(ShapeBase):
+    """An open conical shell: wide at the top, narrow at the bottom, a wall of even thickness around the outside."""
+
+    type: Literal["funnel"] = "funnel"
+    top_radius: Length
+    """inner radius at the top [m]"""
+    bottom_radius: Length
+    """inner radius at the bottom [m]"""
+    height: Length
+    """full height [m]"""
+    thickness: Length
+    """thickness of the wall [m]"""
+
+    def extent(self) -> tuple[float, float, float]:
+        width = 2 * (max(self.top_radius, self.bottom_radius) + self.thickness)
+        return width, self.height, width
+
+    def volume(self) -> float:
+        slant = math.hypot(self.height, self.top_radius - self.bottom_radius)
+        return math.pi * (self.top_radius + self.bottom_radius + 2 * self.thickness) * slant * self.thickness
+
+    def thinnest(self) -> float:
+        return min(self.height, self.thickness)
+
+
+class Torus(ShapeBase):
+    """A ring around local y."""
+
+    type: Literal["torus"] = "torus"
+    radius: Length
+    """from the centre to the middle of the tube [m]"""
+    tube: Length
+    """radius of the tube [m]"""
+
+    def extent(self) -> tuple[float, float, float]:
+        width = 2 * (self.radius + self.tube)
+        return width, 2 * self.tube, width
+
+    def volume(self) -> float:
+        return 2 * math.pi**2 * self.radius * self.tube**2
+
+    def section(self) -> float:
+        return 4 * math.pi * self.radius * self.tube
+
+
+class Plane(ShapeBase):
+    """The half-space below local y = 0. Only for solids and sinks: it has no end."""
+
+    type: Literal["plane"] = "plane"
+
+    def extent(self) -> tuple[float, float, float]:
+        return (math.inf,) * 3
+
+
+class Union(ShapeBase):
+    """Several shapes as one, smoothly blended when ``blend`` is given."""
+
+    type: Literal["union"] = "union"
+    parts: "list[Shape]" = Field(min_length=1)
+    """the shapes, placed relative to the union's own frame"""
+    blend: NonNegativeLength = 0.0
+    """radius over which neighbouring parts melt together [m]"""
+
+    @field_validator("parts")
+    @classmethod
+    def _closed_parts(cls, parts: "list[Shape]") -> "list[Shape]":
+        for index, part in enumerate(parts):
+            if isinstance(part, Mesh):
+                raise wrong(f"part {index} is a mesh; expected shapes with a formula, e.g. sphere or box")
+        return parts
+
+    def extent(self) -> tuple[float, float, float]:
+        # A part may be turned any way: its diagonal bounds it in every direction.
+        low, high = [math.inf] * 3, [-math.inf] * 3
+        for part in self.parts:
+            size = part.extent()
+            turned = any(part.rotation)
+            reach = [math.hypot(*size) / 2] * 3 if turned else [edge / 2 for edge in size]
+            for axis in range(3):
+                low[axis] = min(low[axis], part.position[axis] - reach[axis] - self.blend)
+                high[axis] = max(high[axis], part.position[axis] + reach[axis] + self.blend)
+        return high[0] - low[0], high[1] - low[1], high[2] - low[2]
+
+    def volume(self) -> float:
+        parts = sum(part.volume() for part in self.parts)
+        # Blending fills the gaps between parts; twice their volume covers it for any radius up to their size.
+        return min(math.prod(self.extent()), parts * (2 if self.blend else 1))
+
+    def thinnest(self) -> float:
+        return max(part.thinnest() for part in self.parts)
+
+
+class Bear(ShapeBase):
+    """The gummy bear."""
+
+    type: Literal["bear"] = "bear"
+    height: Length
+    """from the feet to the tips of the ears [m]"""
+
+    def extent(self) -> tuple[float, float, float]:
+        return 0.75 * self.height, self.height, 0.6 * self.height
+
+    def volume(self) -> float:
+        # The body fills well under half of its box; half is a safe upper estimate.
+        return 0.5 * math.prod(self.extent())
+
+
+class Mesh(ShapeBase):
+    """A closed triangle mesh from a file, filled with fluid."""
+
+    type: Literal["mesh"] = "mesh"
+    file: str
+    """mesh file (stl, obj, ply, off, glb), relative to the scene file"""
+    scale: PositiveNumber = 1.0
+    """factor from the file's unit to metres"""
+
+    @field_validator("file", mode="before")
+    @classmethod
+    def _existing_file(cls, value: Any, info: ValidationInfo) -> str:
+        if not isinstance(value, (str, Path)) or not str(value):
+            raise wrong(f'expected the name of a mesh file, e.g. "teapot.stl"; got {shown(value)}')
+        folder = (info.context or {}).get("folder", ".")
+        path = (Path(folder) / Path(value).expanduser()).resolve()
+        if path.suffix.lower() not in MESH_SUFFIXES:
+            raise wrong(f"expected a mesh file ending in {', '.join(MESH_SUFFIXES)}; got {shown(str(value))}")
+        if not path.is_file():
+            what = "is a directory" if path.is_dir() else "does not exist"
+            raise wrong(f"expected an existing mesh file; {path} {what}")
+        return str(path)
+
+    def bounds(self) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+        """Corners of the box around the scaled mesh in its own frame [m]."""
+        import trimesh  # only scenes with meshes pay for it
+
+        try:
+            low, high = trimesh.load_mesh(self.file).bounds
+        except Exception as error:
+            # Readers of foreign formats fail in their own ways; whatever it is, the file is what is wrong.
+            raise SceneError(f"{self.file}: not a mesh that can be read ({error})", file=self.file) from error
+        return tuple(float(x) * self.scale for x in low), tuple(float(x) * self.scale for x in high)  # type: ignore[return-value]
+
+    def extent(self) -> tuple[float, float, float]:
+        low, high = self.bounds()
+        return high[0] - low[0], high[1] - low[1], high[2] - low[2]
+
+
+Shape = Annotated[
+    Box | Sphere | Capsule | Cylinder | Cone | Funnel | Torus | Plane | Union | Bear | Mesh,
+    Field(discriminator="type"),
+]
+Union.model_rebuild()
+
+SHAPES: dict[str, type[ShapeBase]] = {
+    model.model_fields["type"].default: model
+    for model in (Box, Sphere, Capsule, Cylinder, Cone, Funnel, Torus, Plane, Union, Bear, Mesh)
+}
