@@ -23,7 +23,7 @@ def make_frame(index: int = 3, count: int = 50, seed: int = 0) -> Frame:
         fields["position"][0, 0] = -0.0
     return Frame(
         index, index / 60, 4 * index, fields, spacing=0.02, up="z", title='a "quoted" <title> µ',
-        materials=[{"name": "honey", "colour": "#c80", "density": 1400.0}, {"name": "water", "density": np.float32(1000)}],
+        materials=[{"name": "honey", "colour": "#c80", "density": 1400.0}, {"name": "mud", "density": np.float32(1e3)}],
         solids=[{"name": "floor", "pose": np.eye(4), "shape": {"type": "plane", "friction": float("inf")}}],
     )
 

@@ -29,7 +29,7 @@ import numpy as np
 import viscoil
 from viscoil.errors import RunFolderError, SimulationFailed
 from viscoil.io import checkpoint, vtkhdf
-from viscoil.io.atomic import explain, remove_leftovers, write_atomic
+from viscoil.io.atomic import explain, remove_leftovers, write_atomic, write_if_changed
 from viscoil.io.checkpoint import DamagedCheckpoint, ForeignCheckpoint
 from viscoil.io.frame import Frame, plain
 from viscoil.io.lock import Lock
@@ -282,9 +282,8 @@ class Run:
     def _index_frame(self, index: int, moment: float) -> None:
         if self._times is None:
             self._times = self._read_times()
-        if self._times.get(index) != moment:
-            self._times[index] = moment
-            self._write_series()
+        self._times[index] = moment
+        self._write_series()
 
     def _read_times(self) -> dict[int, float]:
         """Frame number -> time from the series file; from the frames themselves where it has gaps."""
@@ -306,7 +305,7 @@ class Run:
         entries = [{"name": _name(_FRAME, i), "time": t} for i, t in sorted((self._times or {}).items())]
         lines = ",\n".join("    " + json.dumps(entry) for entry in entries)
         text = f'{{\n  "file-series-version": "1.0",\n  "files": [\n{lines}\n  ]\n}}\n'
-        write_atomic(self.frame_folder / "frames.vtkhdf.series", text.encode())
+        write_if_changed(self.frame_folder / "frames.vtkhdf.series", text.encode())
 
     # ---- checkpoints --------------------------------------------------------------------------------------------
 
