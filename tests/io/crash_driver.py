@@ -5,7 +5,9 @@ its file operations) or "time" (it is killed from outside after a random time). 
 message when a finished frame was touched or the result differs.
 """
 
+import builtins
 import hashlib
+import io
 import os
 import random
 import signal
@@ -33,23 +35,35 @@ def simulate(folder: Path, pause: float = 0.0) -> None:
 
 
 def kill_self_at(count: int) -> None:
-    """Arm a kill before the ``count``-th (or, for odd counts, just after the half as many-th) file operation."""
+    """Arm a kill at the ``count``-th moment: before or after a file operation, or half way through a write."""
     done = 0
+
+    def moment():
+        nonlocal done
+        done += 1
+        if done == count:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def armed(original):
         def operation(*arguments, **options):
-            nonlocal done
-            done += 1
-            if done == count:
-                os.kill(os.getpid(), signal.SIGKILL)
+            moment()
             result = original(*arguments, **options)
-            done += 1
-            if done == count:
-                os.kill(os.getpid(), signal.SIGKILL)
+            moment()
             return result
 
         return operation
 
+    class HalfWriter(io.FileIO):
+        def write(self, data):
+            data = memoryview(data)
+            written = super().write(data[: len(data) // 2])
+            moment()
+            return written + super().write(data[len(data) // 2 :])
+
+    real_open = builtins.open
+    builtins.open = lambda file, mode="r", **more: (
+        HalfWriter(file, mode.replace("b", "")) if mode in ("wb", "ab") else real_open(file, mode, **more)
+    )
     for name in OPERATIONS:
         setattr(os, name, armed(getattr(os, name)))
 
@@ -68,8 +82,8 @@ def crash_until_done(folder: Path, mode: str, seed: int) -> int:
     """Kill and resume until a child gets through; how often it was killed."""
     dice, kills, before = random.Random(seed), 0, {}
     while True:
-        kill_at = dice.randrange(1, 60) if mode == "call" else 0
-        pid = child(folder, kill_at, pause=0.0 if mode == "call" else 0.002)
+        kill_at = dice.randrange(1, 90) if mode == "call" else 0
+        pid = child(folder, kill_at, pause=0.0 if mode == "call" else 0.004)
         if mode == "time" and kills < 5:
             time.sleep(dice.uniform(0.005, 0.12))
             os.kill(pid, signal.SIGKILL)

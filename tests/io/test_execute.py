@@ -246,4 +246,4 @@ def test_killed_at_any_moment(mode, seeds, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     kills = [int(count) for count in re.findall(r"killed (\d+) times", done.stdout)]
-    assert len(kills) == len(seeds) and sum(kills) > 2 * len(seeds), done.stdout
+    assert len(kills) == len(seeds) and min(kills) >= 1, done.stdout
