@@ -1,0 +1,1 @@
+"""Constraint projections, one per file: stateless functions with their formula."""

@@ -1,0 +1,129 @@
+"""Particles and FIELDS: the one table of per-particle quantities.
+
+Allocation, growth, reordering, emission, removal, checkpoints and export all walk :data:`FIELDS`, so a new quantity is
+one row here. Arrays hold fluid and boundary samples alike: a boundary sample is a particle that belongs to a solid
+(``solid >= 0``) and does not move by itself (``inverse_mass == 0``). Kernels therefore never ask which kind a neighbour
+is; they read its volume and its inverse mass.
+"""
+
+from dataclasses import dataclass, make_dataclass
+from typing import Any
+
+import numpy as np
+import quadrants as qd
+
+vec3 = qd.types.vector(3, qd.f32)
+mat3 = qd.types.matrix(3, 3, qd.f32)
+
+Ints = qd.types.NDArray[qd.i32, 1]
+Floats = qd.types.NDArray[qd.f32, 1]
+Vectors = qd.types.NDArray[vec3, 1]
+Matrices = qd.types.NDArray[mat3, 1]
+Flag = qd.types.NDArray[qd.i32, 0]  # one integer on the device
+
+
+@dataclass(frozen=True)
+class Field:
+    """One per-particle quantity."""
+
+    type: Any  # qd.i32, qd.f32 or vec3
+    unit: str  # SI unit, "" for plain numbers
+    fill: float  # value of particles that nobody set
+    saved: bool = True  # part of a checkpoint
+    exported: bool = False  # offered to frames and exporters
+    help: str = ""
+
+
+FIELDS: dict[str, Field] = {
+    "position": Field(vec3, "m", 0.0, exported=True),
+    "velocity": Field(vec3, "m/s", 0.0, exported=True),
+    "id": Field(qd.i32, "", -1, exported=True, help="permanent, unique, in order of birth"),
+    "material": Field(qd.i32, "", 0, exported=True, help="index into the scene's materials"),
+    "solid": Field(qd.i32, "", -1, help="index of the solid a boundary sample belongs to, -1 for fluid"),
+    "rest": Field(vec3, "m", 0.0, help="place of a boundary sample in its solid's frame"),
+    "volume": Field(qd.f32, "m^3", 0.0, help="V = m/ρ₀ of fluid, Akinci volume of boundary samples"),
+    "inverse_mass": Field(qd.f32, "", 1.0, help="relative to the first material, 0 = moved by its solid only"),
+    "density": Field(qd.f32, "kg/m^3", 0.0, exported=True, help="SPH density at the last frame"),
+}
+
+Particles = make_dataclass(
+    "Particles",
+    [(name, qd.types.NDArray[field.type, 1]) for name, field in FIELDS.items()],
+    frozen=True,
+)
+Particles.__module__ = __name__
+Particles.__doc__ = "One array per row of FIELDS, all of the same capacity."
+
+
+def allocate_array(kind: Any, size: int) -> Any:
+    """A zeroed device array of ``size`` elements of ``kind`` (qd.i32, qd.f32, vec3 or mat3)."""
+    array = qd.ndarray(kind, (max(int(size), 1),))
+    array.fill(0)
+    return array
+
+
+def allocate(capacity: int) -> Any:
+    """Particles with room for ``capacity``."""
+    return Particles(**{name: allocate_array(field.type, capacity) for name, field in FIELDS.items()})
+
+
+def capacity(particles: Any) -> int:
+    return particles.id.shape[0]
+
+
+def numpy_type(field: Field) -> tuple[type, tuple[int, ...]]:
+    """NumPy element type and trailing shape of a field."""
+    if field.type is vec3:
+        return np.float32, (3,)
+    return (np.int32 if field.type is qd.i32 else np.float32), ()
+
+
+@qd.kernel(fastcache=True)
+def gather(order: Ints, count: qd.i32, source: qd.types.NDArray, target: qd.types.NDArray):
+    """target[k] = source[order[k]] for k < count; serves every field type."""
+    for k in range(count):
+        target[k] = source[order[k]]
+
+
+@qd.kernel(fastcache=True)
+def copy(source: qd.types.NDArray, target: qd.types.NDArray, offset: qd.i32, count: qd.i32):
+    """target[offset + k] = source[k] for k < count; serves every field type."""
+    for k in range(count):
+        target[offset + k] = source[k]
+
+
+def reorder(particles: Any, spare: Any, order: Any, count: int) -> tuple[Any, Any]:
+    """Moves every field into the order given; returns (particles, spare) with their roles exchanged.
+
+    ``order[k]`` is the present index of the particle that becomes number k.
+    """
+    for name in FIELDS:
+        gather(order, count, getattr(particles, name), getattr(spare, name))
+    return spare, particles
+
+
+def grown(particles: Any, count: int, new_capacity: int) -> Any:
+    """A copy of the first ``count`` particles with room for more."""
+    larger = allocate(new_capacity)
+    for name in FIELDS:
+        copy(getattr(particles, name), getattr(larger, name), 0, count)
+    return larger
+
+
+def append(particles: Any, count: int, values: dict[str, np.ndarray]) -> int:
+    """Writes new particles behind the first ``count``; fields not given take their fill value. Returns the new count."""
+    added = len(values["position"])
+    for name, field in FIELDS.items():
+        kind, tail = numpy_type(field)
+        column = np.full((added, *tail), field.fill, kind)
+        if name in values:
+            column[...] = values[name]
+        staging = allocate_array(field.type, added)
+        staging.from_numpy(column)
+        copy(staging, getattr(particles, name), count, added)
+    return count + added
+
+
+def to_numpy(particles: Any, name: str, count: int) -> np.ndarray:
+    """A host copy of one field, the first ``count`` particles."""
+    return getattr(particles, name).to_numpy()[:count]

@@ -1,0 +1,1 @@
+"""Scene files: schema, loading, building a world from a scene."""

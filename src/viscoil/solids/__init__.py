@@ -1,0 +1,1 @@
+"""Solids: signed distances, boundary samples, motion."""

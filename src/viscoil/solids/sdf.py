@@ -1,0 +1,173 @@
+"""Signed distances φ [m] of the shapes solids are made of: negative inside, positive outside.
+
+A solid is a list of parts; its distance is the (smooth) minimum over them, or the negative of that for a container.
+All formulas are written for a shape at the origin with y as its axis; parts carry their own rotation and centre.
+"""
+
+from dataclasses import dataclass
+
+import quadrants as qd
+
+from viscoil.particles import Floats, Ints, Matrices, Vectors, vec3
+
+KINDS = {"plane": 0, "box": 1, "sphere": 2, "capsule": 3, "cylinder": 4, "cone": 5, "funnel": 6, "torus": 7}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The primitive shapes of all solids, one row each."""
+
+    kind: Ints  # [part] number out of KINDS
+    size: Floats  # [4 part] lengths [m], meaning by kind
+    rotation: Matrices  # [part] from the part's frame to the solid's
+    centre: Vectors  # [part] in the solid's frame [m]
+
+
+@dataclass(frozen=True)
+class Solids:
+    """All solids of a world, one row each. Poses map the solid's frame to the world's."""
+
+    first: Ints  # [solid] first part
+    last: Ints  # [solid] one past its last part
+    sign: Floats  # [solid] 1, or -1 for a container
+    blend: Floats  # [solid] smoothing length of the union [m]
+    bound: Floats  # [solid] radius of a sphere around the frame's origin that holds it [m]; huge for the unbounded
+    friction: Floats  # [solid] Coulomb coefficient; 1e30 = no-slip
+    rotation: Matrices  # [solid] pose at the end of the step
+    position: Vectors
+    rotation0: Matrices  # [solid] pose at its start
+    position0: Vectors
+
+
+@qd.func
+def _outside2(a: qd.f32, b: qd.f32) -> qd.f32:
+    """Distance to a rectangle's corner region: exact outside, largest face distance inside."""
+    u = qd.max(a, 0.0)
+    v = qd.max(b, 0.0)
+    return qd.sqrt(u * u + v * v) + qd.min(qd.max(a, b), 0.0)
+
+
+@qd.func
+def box(q: vec3, hx: qd.f32, hy: qd.f32, hz: qd.f32, rounding: qd.f32) -> qd.f32:
+    """Box of half edges (hx, hy, hz), edges rounded with a radius inside those lengths."""
+    a = qd.abs(q[0]) - hx + rounding
+    b = qd.abs(q[1]) - hy + rounding
+    c = qd.abs(q[2]) - hz + rounding
+    u = qd.max(a, 0.0)
+    v = qd.max(b, 0.0)
+    w = qd.max(c, 0.0)
+    return qd.sqrt(u * u + v * v + w * w) + qd.min(qd.max(a, qd.max(b, c)), 0.0) - rounding
+
+
+@qd.func
+def capsule(q: vec3, radius: qd.f32, half: qd.f32) -> qd.f32:
+    """All points closer than ``radius`` to the axis between y = ±half."""
+    y = q[1] - qd.min(qd.max(q[1], -half), half)
+    return qd.sqrt(q[0] * q[0] + y * y + q[2] * q[2]) - radius
+
+
+@qd.func
+def cylinder(rho: qd.f32, y: qd.f32, radius: qd.f32, half: qd.f32) -> qd.f32:
+    """Closed cylinder, in the meridian plane (rho = distance from the axis)."""
+    return _outside2(rho - radius, qd.abs(y) - half)
+
+
+@qd.func
+def cone(rho: qd.f32, y: qd.f32, bottom: qd.f32, top: qd.f32, half: qd.f32) -> qd.f32:
+    """Closed truncated cone: the smaller distance to its cap and to its side, signed by being inside both."""
+    # The side runs from (bottom, -half) to (top, half).
+    along = qd.min(qd.max(((rho - bottom) * (top - bottom) + (y + half) * 2.0 * half)
+                          / ((top - bottom) ** 2 + 4.0 * half * half), 0.0), 1.0)  # fmt: skip
+    side_r = rho - (bottom + along * (top - bottom))
+    side_y = y - (-half + along * 2.0 * half)
+    cap_r = qd.max(rho - qd.select(y < 0.0, bottom, top), 0.0)
+    cap_y = qd.abs(y) - half
+    distance = qd.sqrt(qd.min(side_r * side_r + side_y * side_y, cap_r * cap_r + cap_y * cap_y))
+    # Inside: under the side line and between the caps.
+    inside = (rho - bottom) * 2.0 * half - (y + half) * (top - bottom) < 0.0 and cap_y < 0.0
+    return qd.select(inside, -distance, distance)
+
+
+@qd.func
+def funnel(rho: qd.f32, y: qd.f32, bottom: qd.f32, top: qd.f32, half: qd.f32, thickness: qd.f32) -> qd.f32:
+    """Open conical shell: everything closer than half the thickness to the side of a cone."""
+    along = qd.min(qd.max(((rho - bottom) * (top - bottom) + (y + half) * 2.0 * half)
+                          / ((top - bottom) ** 2 + 4.0 * half * half), 0.0), 1.0)  # fmt: skip
+    dr = rho - (bottom + along * (top - bottom))
+    dy = y - (-half + along * 2.0 * half)
+    return qd.sqrt(dr * dr + dy * dy) - 0.5 * thickness
+
+
+@qd.func
+def part_distance(part: qd.i32, point: vec3, parts: Parts) -> qd.f32:
+    """φ of one part at a point of the solid's frame."""
+    q = parts.rotation[part].transpose() @ (point - parts.centre[part])
+    a = parts.size[4 * part]
+    b = parts.size[4 * part + 1]
+    c = parts.size[4 * part + 2]
+    d = parts.size[4 * part + 3]
+    rho = qd.sqrt(q[0] * q[0] + q[2] * q[2])
+    kind = parts.kind[part]
+    phi = q[1]
+    if kind == 1:
+        phi = box(q, a, b, c, d)
+    elif kind == 2:
+        phi = q.norm() - a
+    elif kind == 3:
+        phi = capsule(q, a, b)
+    elif kind == 4:
+        phi = cylinder(rho, q[1], a, b)
+    elif kind == 5:
+        phi = cone(rho, q[1], a, b, c)
+    elif kind == 6:
+        phi = funnel(rho, q[1], a, b, c, d)
+    elif kind == 7:
+        phi = qd.sqrt((rho - a) ** 2 + q[1] * q[1]) - b
+    return phi
+
+
+@qd.func
+def distance(solid: qd.i32, point: vec3, solids: Solids, parts: Parts) -> qd.f32:
+    """φ of a solid at a point of its own frame: the minimum over its parts, blended within ``blend`` metres."""
+    phi = 1e30
+    blend = solids.blend[solid]
+    for part in range(solids.first[solid], solids.last[solid]):
+        other = part_distance(part, point, parts)
+        overlap = 0.0
+        if blend > 0.0:
+            overlap = qd.max(blend - qd.abs(phi - other), 0.0)
+            overlap = 0.25 * overlap * overlap / blend
+        phi = qd.min(phi, other) - overlap
+    return solids.sign[solid] * phi
+
+
+@qd.func
+def normal(solid: qd.i32, point: vec3, step: qd.f32, solids: Solids, parts: Parts) -> vec3:
+    """∇φ, normalised, from four distances at the corners of a tetrahedron of half edge ``step``."""
+    n = (
+        vec3(1.0, -1.0, -1.0) * distance(solid, point + step * vec3(1.0, -1.0, -1.0), solids, parts)
+        + vec3(-1.0, -1.0, 1.0) * distance(solid, point + step * vec3(-1.0, -1.0, 1.0), solids, parts)
+        + vec3(-1.0, 1.0, -1.0) * distance(solid, point + step * vec3(-1.0, 1.0, -1.0), solids, parts)
+        + vec3(1.0, 1.0, 1.0) * distance(solid, point + step * vec3(1.0, 1.0, 1.0), solids, parts)
+    )
+    length = n.norm()
+    result = vec3(0.0, 1.0, 0.0)
+    if length > 0.0:
+        result = n / length
+    return result
+
+
+@qd.kernel(fastcache=True)
+def evaluate(solid: qd.i32, points: Vectors, count: qd.i32, solids: Solids, parts: Parts, phi: Floats):
+    """φ at world points, for filling shapes, sampling surfaces and tests."""
+    for i in range(count):
+        local = solids.rotation[solid].transpose() @ (points[i] - solids.position[solid])
+        phi[i] = distance(solid, local, solids, parts)
+
+
+@qd.kernel(fastcache=True)
+def evaluate_normal(solid: qd.i32, points: Vectors, count: qd.i32, step: qd.f32, solids: Solids, parts: Parts, out: Vectors):
+    """Outward unit normals at world points."""
+    for i in range(count):
+        local = solids.rotation[solid].transpose() @ (points[i] - solids.position[solid])
+        out[i] = solids.rotation[solid] @ normal(solid, local, step, solids, parts)

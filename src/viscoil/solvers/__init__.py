@@ -1,0 +1,35 @@
+"""The registry of solvers: the one place where a method gets its name.
+
+Importing this module is cheap; a solver's own module (and with it the kernel compiler) loads on first use.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SolverInfo:
+    """Where a method lives and what it is."""
+
+    summary: str
+    module: str
+    name: str  # class inside the module; its parameters are the class named <name>Params
+
+
+SOLVERS: dict[str, SolverInfo] = {
+    "pbf": SolverInfo("Position Based Fluids (Macklin & Müller 2013)", "viscoil.solvers.pbf", "PBF"),
+    "pcisph": SolverInfo("Predictive-corrective SPH (Solenthaler & Pajarola 2009), for comparison", "viscoil.solvers.pcisph", "PCISPH"),
+}
+
+
+def solver_class(method: str) -> Any:
+    """The solver class registered under ``method``."""
+    info = SOLVERS[method]
+    return getattr(import_module(info.module), info.name)
+
+
+def params_class(method: str) -> Any:
+    """The pydantic model of the parameters of ``method``."""
+    info = SOLVERS[method]
+    return getattr(import_module(info.module), info.name + "Params")

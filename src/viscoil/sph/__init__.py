@@ -1,0 +1,1 @@
+"""SPH building blocks: smoothing kernels, neighbour search, interpolation operators."""

@@ -1,0 +1,59 @@
+"""Smoothing kernels W(r) with support h, and their gradients (three dimensions).
+
+Values take r², gradients return the factor g(r) of ∇W(x_ij) = g(r) x_ij, so that no direction is ever divided by
+zero (q is kept above 1e-6, where rounding has eaten the direction). Everything is written in q = r/h: powers of h alone would leave the range of float32 for millimetre particles.
+Radii in metres, W in 1/m³, g in 1/m⁵. Every function is 0 for r >= h.
+"""
+
+import quadrants as qd
+
+
+@qd.func
+def poly6(r2: qd.f32, h: qd.f32) -> qd.f32:
+    """W = 315/(64π h³) (1 − q²)³."""
+    s = qd.max(1.0 - r2 / (h * h), 0.0)
+    return 315.0 / (64.0 * qd.math.pi) / (h * h * h) * s * s * s
+
+
+@qd.func
+def poly6_gradient(r2: qd.f32, h: qd.f32) -> qd.f32:
+    """g = −945/(32π h⁵) (1 − q²)²."""
+    s = qd.max(1.0 - r2 / (h * h), 0.0)
+    return -945.0 / (32.0 * qd.math.pi) / (h * h * h * h * h) * s * s
+
+
+@qd.func
+def spiky(r2: qd.f32, h: qd.f32) -> qd.f32:
+    """W = 15/(π h³) (1 − q)³."""
+    s = qd.max(1.0 - qd.sqrt(r2) / h, 0.0)
+    return 15.0 / qd.math.pi / (h * h * h) * s * s * s
+
+
+@qd.func
+def spiky_gradient(r2: qd.f32, h: qd.f32) -> qd.f32:
+    """g = −45/(π h⁵) (1 − q)²/q."""
+    q = qd.max(qd.sqrt(r2) / h, 1e-6)
+    s = qd.max(1.0 - q, 0.0)
+    return -45.0 / qd.math.pi / (h * h * h * h * h) * s * s / q
+
+
+@qd.func
+def cubic(r2: qd.f32, h: qd.f32) -> qd.f32:
+    """Cubic spline of support h: 8/(π h³) [6(q³ − q²) + 1] up to q = 1/2, 16/(π h³) (1 − q)³ beyond."""
+    q = qd.sqrt(r2) / h
+    s = qd.max(1.0 - q, 0.0)
+    w = 2.0 * s * s * s
+    if q <= 0.5:
+        w = 6.0 * (q * q * q - q * q) + 1.0
+    return 8.0 / qd.math.pi / (h * h * h) * w
+
+
+@qd.func
+def cubic_gradient(r2: qd.f32, h: qd.f32) -> qd.f32:
+    """g of the cubic spline: 48/(π h⁵)(3q − 2) up to q = 1/2, −48/(π h⁵)(1 − q)²/q beyond."""
+    q = qd.max(qd.sqrt(r2) / h, 1e-6)
+    s = qd.max(1.0 - q, 0.0)
+    g = -s * s / q
+    if q <= 0.5:
+        g = 3.0 * q - 2.0
+    return 48.0 / qd.math.pi / (h * h * h * h * h) * g

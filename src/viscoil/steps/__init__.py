@@ -1,0 +1,1 @@
+"""Parts of a time step that are not constraints: integration, viscosity, vorticity."""

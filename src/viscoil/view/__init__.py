@@ -1,0 +1,1 @@
+"""Pictures and plots made from frames."""
