@@ -1,0 +1,300 @@
+"""All commands of ``viscoil``: their options, their help, and which part of the library they call."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, CycloptsError, Parameter
+
+import viscoil
+from viscoil.cli import show
+from viscoil.errors import SceneError
+from viscoil.keys import did_you_mean, listed
+
+Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
+Settings = Annotated[list[str] | None, Parameter(name="--set", negative=(), metavar="KEY=VALUE")]
+KINDS = ("scenes", "materials", "solvers")
+
+app = App(
+    name="viscoil",
+    help="Viscoelastic fluids made of particles, from a scene file to frames on disk.",
+    version=viscoil.__version__,
+    help_format="plaintext",
+    help_epilogue="Examples:\n  viscoil demo\n  viscoil list scenes\n  viscoil run dam_break\n"
+    "  viscoil run my_scene.toml -o runs/first --set time.frames=50\n"
+    "  viscoil plot runs/first\n\nEvery command has its own examples: viscoil run --help",
+    result_action="return_value",
+    suppress_keyboard_interrupt=False,
+)
+bench = App(
+    name="bench", help="Measure speed.", help_epilogue="Examples:\n  viscoil bench stages --particles 20000,100000"
+)
+app.command(bench)
+
+
+@Parameter(name="*")
+@dataclass
+class Machine:
+    """Where the kernels run.
+
+    Parameters
+    ----------
+    device
+        auto, cpu, cuda, amdgpu, metal or vulkan.
+    threads
+        CPU threads; all cores by default.
+    """
+
+    device: str = "auto"
+    threads: int | None = None
+
+
+@Parameter(name="*")
+@dataclass
+class Folder:
+    """Which folder a run goes to, and what happens to what is there.
+
+    Parameters
+    ----------
+    output
+        Run folder; by default runs/SCENE-NUMBER.
+    resume
+        Go on with the run in the folder.
+    overwrite
+        Replace the run in the folder.
+    """
+
+    output: Output = None
+    resume: Annotated[bool, Parameter(negative=())] = False
+    overwrite: Annotated[bool, Parameter(negative=())] = False
+
+
+def dispatch(tokens: list[str]) -> int:
+    """Parse and run one command; the exit code."""
+    app.help_formatter = "default" if show.is_terminal() else "plain"
+    if not tokens:
+        tokens = ["--help"]
+    try:
+        result = app(_repeat_set(tokens), exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        command = next((token for token in tokens if not token.startswith("-")), "")
+        known = command if command in list(app) else ""
+        raise SceneError(f"{error} See: viscoil {known + ' ' if known else ''}--help") from None
+    return result if isinstance(result, int) else 0
+
+
+def _repeat_set(tokens: list[str]) -> list[str]:
+    """``--set a=1 b=2`` means ``--set a=1 --set b=2``."""
+    result: list[str] = []
+    after_set = False
+    for token in tokens:
+        previous_is_flag = bool(result) and result[-1] == "--set"
+        if after_set and not previous_is_flag and re.match(r"[\w.\"' -]+=", token) and not token.startswith("-"):
+            result.append("--set")
+        after_set = token == "--set" or previous_is_flag or (after_set and bool(result) and result[-1] == "--set")
+        result.append(token)
+    return result
+
+
+# --- looking around --------------------------------------------------------------------------------------------------
+@app.command(
+    name="list",
+    help_epilogue="Examples:\n  viscoil list\n  viscoil list materials\n"
+    "  viscoil list scenes | xargs -n 1 viscoil check",
+)
+def list_names(kind: str | None = None, /) -> None:
+    """List what viscoil knows: scenes, materials, solvers.
+
+    Parameters
+    ----------
+    kind
+        scenes, materials or solvers; all when left out. Piped, only the names, one per line.
+    """
+    from viscoil.cli import listing
+
+    if kind is not None and kind not in KINDS:
+        raise SceneError(f'cannot list "{kind}".{did_you_mean(kind, KINDS)} Expected one of: {listed(KINDS)}')
+    for name in KINDS if kind is None else (kind,):
+        show.names(getattr(listing, name)(), heading=name if kind is None else "")
+
+
+@app.command(help_epilogue="Examples:\n  viscoil check dam_break\n  viscoil check my_scene.toml --set spacing='5 mm'")
+def check(scene: str, /, *, set_: Settings = None) -> None:
+    """Check a scene without running it: every key, its size, what the solver cannot do.
+
+    Parameters
+    ----------
+    scene
+        Shipped name or .toml file.
+    set_
+        Change a key for this check, e.g. --set solver.iterations=8. May be repeated.
+    """
+    from viscoil.cli import running
+
+    running.check(scene, set_ or [])
+
+
+@app.command(help_epilogue="Examples:\n  viscoil schema > scene.schema.json")
+def schema() -> None:
+    """Print the JSON Schema of scene files, for editors that complete and check TOML."""
+    import json
+
+    from viscoil.scene.schema import Scene
+
+    print(json.dumps(Scene.model_json_schema(), indent=2, ensure_ascii=False))
+
+
+@app.command(help_epilogue="Examples:\n  viscoil doctor\n  viscoil doctor --device cuda")
+def doctor(*, machine: Machine | None = None) -> int:
+    """Say what is installed, which device is used and whether a small kernel runs on it."""
+    from viscoil.cli import running
+
+    return running.doctor(machine or Machine())
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+@app.command(
+    help_epilogue="Examples:\n  viscoil run dam_break\n  viscoil run dam_break --frames 20 --device cpu --threads 2\n"
+    "  viscoil run my_scene.toml -o runs/thick --set material.goo.viscosity='50 Pa s'\n"
+    '  viscoil run dam_break --set quality="paper"\n  viscoil run runs/thick --resume --frames 400'
+)
+def run(
+    scene: str, /, *, folder: Folder | None = None, frames: int | None = None, machine: Machine | None = None,
+    set_: Settings = None,
+) -> int:  # fmt: skip
+    """Simulate a scene into a run folder. Ctrl-C saves; --resume goes on.
+
+    Parameters
+    ----------
+    scene
+        Shipped name, .toml file, or (with --resume) a run folder.
+    frames
+        Number of the last frame; by default time.frames of the scene.
+    set_
+        Change a key of the scene, e.g. --set solver.iterations=8. May be repeated.
+    """
+    from viscoil.cli import running
+
+    return running.run(scene, folder or Folder(), frames, machine or Machine(), set_ or [])
+
+
+@app.command(help_epilogue="Examples:\n  viscoil demo\n  viscoil demo -o /tmp/demo --frames 20")
+def demo(*, output: Output = None, frames: int = 60, machine: Machine | None = None) -> int:
+    """Simulate a small dam break and leave a picture and a run folder.
+
+    Parameters
+    ----------
+    output
+        Folder for both; by default demo.
+    frames
+        Frames to simulate.
+    """
+    from viscoil.cli import running
+
+    return running.demo(output or Path("demo"), frames, machine or Machine())
+
+
+# --- looking at runs -------------------------------------------------------------------------------------------------
+@app.command(help_epilogue="Examples:\n  viscoil info runs/dam_break-1")
+def info(run: Path, /) -> None:
+    """Describe a run folder: scene, state, frames, last numbers.
+
+    Parameters
+    ----------
+    run
+        Run folder.
+    """
+    from viscoil.cli import results
+
+    results.info(run)
+
+
+@app.command(help_epilogue="Examples:\n  viscoil plot runs/dam_break-1\n  viscoil plot runs/dam_break-1 -o density.png")
+def plot(run: Path, /, *, output: Output = None) -> None:
+    """Plot the metrics of a run.
+
+    Parameters
+    ----------
+    run
+        Run folder.
+    output
+        Picture to write; by default RUN/plot.png.
+    """
+    from viscoil.cli import results
+
+    results.plot(run, output)
+
+
+@app.command(
+    help_epilogue="Examples:\n  viscoil export runs/dam_break-1 --to vtk\n"
+    "  viscoil export runs/dam_break-1 --to ply -o /tmp/particles"
+)
+def export(run: Path, /, *, to: str, output: Output = None) -> None:
+    """Write the frames of a run in another format.
+
+    Parameters
+    ----------
+    run
+        Run folder.
+    to
+        vtk (a .vtp series with a .pvd), ply or npz.
+    output
+        Folder to write to; by default RUN/export/FORMAT.
+    """
+    from viscoil.cli import results
+
+    results.export(run, to, output)
+
+
+# --- trust and speed -------------------------------------------------------------------------------------------------
+@app.command(
+    help_epilogue="Examples:\n  viscoil validate --quick\n  viscoil validate free_fall --plots plots\n"
+    "  viscoil validate --json > report.json"
+)
+def validate(
+    *cases: str, quick: Annotated[bool, Parameter(negative=())] = False, plots: Path | None = None,
+    json: Annotated[bool, Parameter(negative=())] = False, machine: Machine | None = None,
+) -> int:  # fmt: skip
+    """Compare with known solutions; exits with 1 when a case is outside its tolerance.
+
+    Parameters
+    ----------
+    cases
+        Names of cases; all when left out.
+    quick
+        Small versions, under three minutes in all.
+    plots
+        Folder for one picture per case.
+    json
+        Print JSON instead of a table.
+    """
+    from viscoil.cli import results
+
+    return results.validate(list(cases), quick=quick, plots=plots, as_json=json, machine=machine or Machine())
+
+
+@bench.command(
+    help_epilogue="Examples:\n  viscoil bench stages\n"
+    "  viscoil bench stages --particles 20000,100000 --device cpu --json speed.json"
+)
+def stages(
+    *, solver: str = "pbf", particles: str = "20000,100000", iterations: int = 4, json: Path | None = None,
+    machine: Machine | None = None,
+) -> Any:  # fmt: skip
+    """Time every stage of a step.
+
+    Parameters
+    ----------
+    solver
+        Name of the method.
+    particles
+        Particle counts, separated by commas.
+    iterations
+        Solver iterations per step.
+    json
+        File for the results.
+    """
+    from viscoil.cli import results
+
+    return results.bench_stages(solver, particles, iterations, json, machine or Machine())

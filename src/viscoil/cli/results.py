@@ -1,0 +1,90 @@
+"""Commands that look at runs and at the program itself: info, plot, export, validate, bench."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from viscoil.cli import show
+from viscoil.errors import SceneError
+from viscoil.keys import closest, did_you_mean, listed
+
+
+def info(path: Path) -> None:
+    """Describe a run folder."""
+    from viscoil.io.run import Run
+
+    run = Run.open(path)
+    details, frames = run.info, run.frames
+    rows: list[tuple[str, Any]] = [("run", run.path), ("status", run.status), ("message", details.get("message"))]
+    rows += [("scene", run.setting("", "title", "")), ("solver", run.setting("solver", "method", ""))]
+    rows += [(key, details.get(key)) for key in ("device", "command", "created", "viscoil", "python")]
+    rows.append(("frames", f"{len(frames)} on disk, of {run.setting('time', 'frames', '?')}"))
+    rows.append(("checkpoints", ", ".join(map(str, run.checkpoints)) or "none"))
+    for key, column in run.metrics().items():
+        if len(column) and not key.startswith("seconds_"):
+            rows.append((f"last {key}", column[-1]))
+    show.pairs(rows)
+
+
+def plot(path: Path, output: Path | None) -> None:
+    """Picture of the metrics."""
+    from viscoil.io.run import Run
+    from viscoil.view.plot import plot as draw
+
+    run = Run.open(path)
+    print(draw(run, output or run.path / "plot.png"))
+
+
+def export(path: Path, to: str, output: Path | None) -> None:
+    """Frames in another format."""
+    from viscoil.io.export import export as write
+    from viscoil.io.run import Run
+
+    print(write(Run.open(path), to, output))
+
+
+def validate(cases: list[str], *, quick: bool, plots: Path | None, as_json: bool, machine: Any) -> int:
+    """Run validation cases; 1 when one fails."""
+    from dataclasses import asdict
+
+    from viscoil import backend, validation
+
+    for name in cases:
+        if name not in validation.CASES:
+            hint = did_you_mean(name, validation.CASES)
+            raise SceneError(
+                f'no validation case "{name}".{hint} Expected one of: {listed(validation.CASES)}',
+                suggestion=closest(name, validation.CASES),
+            )
+    backend.start(machine.device, machine.threads)
+    results = validation.run(cases or list(validation.CASES), quick=quick, device=machine.device, plots=plots)
+    if as_json:
+        print(json.dumps([asdict(result) for result in results], indent=2, default=str))
+    else:
+        rows = [
+            (r.case, f"{r.measured:.6g}", f"{r.reference:.6g}", f"{r.tolerance:.3g}", "ok" if r.ok else "FAILED")
+            for r in results
+        ]
+        show.table(("case", "measured", "reference", "tolerance", "result"), rows)
+    return 0 if all(result.ok for result in results) else 1
+
+
+def bench_stages(solver: str, particles: str, iterations: int, file: Path | None, machine: Any) -> int:
+    """Time the stages of a step."""
+    from viscoil.solvers import SOLVERS
+
+    if solver not in SOLVERS:
+        raise SceneError(f'no solver "{solver}".{did_you_mean(solver, SOLVERS)} Expected one of: {listed(SOLVERS)}')
+    try:
+        counts = [int(text.replace("_", "")) for text in particles.split(",")]
+    except ValueError:
+        counts = []
+    if not counts or min(counts) < 1:
+        raise SceneError(f'--particles: expected counts separated by commas, e.g. 20000,100000; got "{particles}"')
+    if iterations < 1:
+        raise SceneError(f"--iterations: expected a whole number, at least 1; got {iterations}")
+    from viscoil.bench import stages
+
+    stages.main(solver=solver, particles=counts, device=machine.device, threads=machine.threads, json=file,
+                iterations=iterations)  # fmt: skip
+    return 0

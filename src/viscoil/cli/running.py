@@ -1,0 +1,135 @@
+"""Commands that simulate or get ready to: check, run, demo, doctor."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from viscoil.cli import INTERRUPTED, show
+from viscoil.errors import RunFolderError, SceneError
+
+DEMO_SCENE = "dam_break"
+
+
+def check(scene_name: str, settings: list[str]) -> None:
+    """Load, check and describe a scene."""
+    from viscoil.scene.load import load, profiles
+
+    scene = load(scene_name, set_strings=settings)
+    size = scene.check_size()
+    time = scene.time
+    step = next(f"{key} = {getattr(time, key):g}" for key in ("steps_per_frame", "step", "cfl") if getattr(time, key))
+    show.pairs(
+        [
+            ("scene", scene.title or scene_name),
+            ("quality", f"{scene.quality} (of {', '.join(profiles(scene_name))})"),
+            ("solver", scene.method),
+            ("size", size),
+            ("spacing", f"{scene.spacing:g} m"),
+            ("time", f"{time.frames} frames of {time.frame_time:g} s, {scene.end_time:g} s in all, {step}"),
+            ("materials", ", ".join(scene.used_materials())),
+            ("solids", len(scene.solid)),
+            ("emitters", len(scene.emitter)),
+        ]
+    )
+    print("ok")
+
+
+def run(scene_name: str, folder: Any, frames: int | None, machine: Any, settings: list[str]) -> int:
+    """Simulate a scene into its folder, or go on with it."""
+    from viscoil.io.run import Run
+    from viscoil.scene.load import load
+
+    if frames is not None and frames < 0:
+        raise SceneError(f"--frames: expected a whole number, at least 0; got {frames}", key="time.frames")
+    if folder.resume and folder.overwrite:
+        raise SceneError("--resume and --overwrite contradict each other; expected one of them")
+    is_run = Run.resumable(scene_name)
+    if is_run and not folder.resume:
+        raise SceneError(f"{scene_name} is a run folder; add --resume to go on with it, or give a scene")
+    path = folder.output or (Path(scene_name) if is_run else None) or _default_folder(scene_name, folder.resume)
+    overrides = {} if frames is None else {"time.frames": frames}
+    scene = load(Path(scene_name) / "scene.toml" if is_run else scene_name, overrides, set_strings=settings)
+    scene.check_size()
+    if folder.resume and Run.resumable(path):
+        target = Run.open(path)
+    else:
+        if folder.resume and not (path.is_dir() and (path / "scene.toml").is_file()):
+            raise RunFolderError(f"there is no run to resume in {path}; leave out --resume to start one.")
+        target = None
+    return _simulate(scene, path, target, machine, folder.overwrite)
+
+
+def _simulate(scene: Any, path: Path, existing: Any, machine: Any, overwrite: bool) -> int:
+    """Compute the frames of ``scene`` in the run folder at ``path`` and say where they are."""
+    from viscoil.cli.progress import report
+    from viscoil.io.execute import execute
+    from viscoil.io.run import Run
+    from viscoil.simulate import Simulation
+
+    simulation = Simulation(scene, device=machine.device, threads=machine.threads)
+    details = {"device": machine.device, "command": shlex.join(["viscoil", *sys.argv[1:]])}
+    folder = existing or Run.create(path, scene, details, overwrite=overwrite)
+    with report() as progress:
+        outcome = execute(simulation, folder, scene.time.frames, progress)
+    print(outcome.message)
+    show.pairs(
+        [
+            ("frames", path / "frames" / "frames.vtkhdf.series"),
+            ("numbers", path / "metrics.csv"),
+            ("scene", path / "scene.toml"),
+            ("log", path / "log.txt"),
+        ]
+    )
+    return INTERRUPTED if outcome.status == "interrupted" else 0
+
+
+def _default_folder(scene_name: str, resume: bool) -> Path:
+    """runs/NAME-NUMBER: the next free number, or with ``resume`` the newest one there is."""
+    name = re.sub(r"[^\w-]+", "_", Path(scene_name).stem) or "scene"
+    numbers = [
+        int(match[1])
+        for entry in Path("runs").glob(f"{name}-*")
+        if (match := re.fullmatch(rf"{re.escape(name)}-(\d+)", entry.name))
+    ]
+    if resume and not numbers:
+        raise RunFolderError(f"there is no run of {name} in runs to resume; say which with -o FOLDER.")
+    return Path("runs") / f"{name}-{max(numbers, default=0) + (0 if resume else 1)}"
+
+
+def demo(folder: Path, frames: int, machine: Any) -> int:
+    """A small run and its picture."""
+    from viscoil.io.run import Run
+    from viscoil.scene.load import load
+    from viscoil.view.preview import preview
+
+    if frames < 1:
+        raise SceneError(f"--frames: expected a whole number, at least 1; got {frames}", key="time.frames")
+    scene = load(DEMO_SCENE, {"time.frames": frames})
+    path = folder / "run"
+    code = _simulate(scene, path, None, machine, overwrite=True)
+    if code == 0:
+        picture = folder / f"{DEMO_SCENE}.png"
+        finished = Run.open(path)
+        preview(finished.frame(finished.frames[-1]), picture)
+        show.pairs([("picture", picture), ("run", path)])
+    return code
+
+
+def doctor(machine: Any) -> int:
+    """Versions, device, memory, and whether a kernel ran."""
+    import platform
+    from importlib import metadata
+
+    from viscoil import __version__, backend
+    from viscoil.scene.size import available_memory, readable
+
+    memory = available_memory()
+    rows: list[tuple[str, Any]] = [("viscoil", __version__), ("python", platform.python_version())]
+    rows += [(name, metadata.version(name)) for name in ("quadrants", "numpy", "pydantic", "h5py")]
+    rows += [("system", platform.platform()), ("memory free", readable(memory) if memory else "unknown")]
+    backend.start(machine.device, machine.threads)
+    rows += [(str(key).replace("_", " "), value) for key, value in backend.describe().items()]
+    show.pairs(dict(rows).items())
+    return 0
