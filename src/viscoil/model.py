@@ -217,6 +217,8 @@ def _problem(model: type[BaseModel], item: Any) -> Problem:
     if kind in _LIMITS:
         word, name = _LIMITS[kind]
         expected = f"a number {word} {context[name]:g}"
+    elif kind == "too_short":
+        expected = f"a list with at least {context['min_length']} item"
     elif kind in _TYPES:
         expected = expected or _TYPES[kind]
     elif kind == "frozen_field":

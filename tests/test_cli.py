@@ -1,0 +1,188 @@
+"""The command line, mostly in this process; a few commands as a user would start them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from viscoil.cli import main, show
+from viscoil.cli.commands import _repeat_set
+from viscoil.material import PRESETS
+from viscoil.scene.load import shipped
+from viscoil.solvers import SOLVERS
+
+COMMANDS = ["list", "check", "run", "info", "plot", "export", "validate", "bench", "demo", "doctor", "schema"]
+
+
+def said(capsys, *arguments: str) -> str:
+    """What a command that works prints."""
+    code = main(list(arguments))
+    captured = capsys.readouterr()
+    assert code == 0, captured.err
+    return captured.out
+
+
+def complaint(capsys, *arguments: str) -> str:
+    """What a command says about wrong input: one message on stderr, nothing on stdout, exit code 2."""
+    code = main(list(arguments))
+    captured = capsys.readouterr()
+    assert code == 2, captured
+    assert captured.err.startswith("error: ") and "Traceback" not in captured.err
+    assert captured.out == ""
+    return captured.err
+
+
+def viscoil(*arguments: str, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "viscoil", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **options,
+    )
+
+
+# --- help and lists --------------------------------------------------------------------------------------------------
+def test_help_names_every_command_and_has_examples(capsys):
+    text = said(capsys, "--help")
+    for command in COMMANDS:
+        assert f"  {command}: " in text
+    assert "Examples:\n  viscoil demo" in text
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "bench stages"])
+def test_every_command_has_help_with_examples(command, capsys):
+    text = said(capsys, *command.split(), "--help")
+    assert f"Usage: viscoil {command}" in text
+    assert f"Examples:\n  viscoil {command.split()[0]}" in text
+
+
+def test_no_arguments_show_the_help(capsys):
+    assert "Usage: viscoil COMMAND" in said(capsys)
+
+
+def test_piped_help_has_no_boxes_and_no_colours(capsys):
+    text = said(capsys, "run", "--help")
+    assert not set("╭│╰─\x1b") & set(text)
+
+
+def test_lists_are_one_name_per_line(capsys):
+    assert said(capsys, "list", "scenes").splitlines() == list(shipped())
+    assert said(capsys, "list", "materials").splitlines() == list(PRESETS)
+    assert said(capsys, "list", "solvers").splitlines() == list(SOLVERS)
+    assert said(capsys, "list").splitlines() == [*shipped(), *PRESETS, *SOLVERS]
+
+
+def test_at_a_terminal_lists_carry_summaries(capsys, monkeypatch):
+    monkeypatch.setattr(show, "is_terminal", lambda stream=None: True)
+    text = said(capsys, "list", "materials")
+    assert "density 1420 kg/m³, viscosity 10 Pa s" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["run", "--help"]])
+def test_help_and_lists_load_neither_kernels_nor_models(arguments):
+    code = (
+        "import sys\nfrom viscoil.cli import main\n"
+        f"main({arguments!r})\n"
+        "heavy = {'quadrants', 'numpy', 'pydantic', 'h5py', 'matplotlib', 'trimesh'} & set(sys.modules)\n"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_version(capsys):
+    assert said(capsys, "--version").strip() == "0.1.0"
+
+
+# --- check and schema ------------------------------------------------------------------------------------------------
+def test_check_describes_the_scene(capsys):
+    text = said(capsys, "check", "dam_break")
+    assert text.splitlines()[-1] == "ok"
+    assert "particles" in text and "pbf" in text and "water" in text
+
+
+def test_check_takes_settings(capsys):
+    assert "20 frames" in said(capsys, "check", "dam_break", "--set", "time.frames=20", "fluid.0.material=honey")
+    assert "honey" in said(capsys, "check", "dam_break", "--set", "time.frames=20", "--set", "fluid.0.material=honey")
+
+
+def test_set_may_be_followed_by_several_settings():
+    assert _repeat_set(["run", "x", "--set", "a=1", "b.0.c=2", "-o", "d=3"]) == [
+        "run", "x", "--set", "a=1", "--set", "b.0.c=2", "-o", "d=3",
+    ]  # fmt: skip
+    assert _repeat_set(["run", "--set", "a=1", "scene"]) == ["run", "--set", "a=1", "scene"]
+
+
+def test_schema_is_json(capsys):
+    schema = json.loads(said(capsys, "schema"))
+    assert schema["properties"]["spacing"] and schema["properties"]["profiles"]
+
+
+# --- wrong input -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["rum", "dam_break"], ['Unknown command "rum"', 'Did you mean "run"?', "viscoil --help"]),
+        (["run"], ["SCENE requires an argument", "viscoil run --help"]),
+        (["run", "dam_break", "--frame", "3"], ["--frame", "Did you mean --frames?"]),
+        (["run", "dam_break", "--frames", "many"], ["--frames", '"many"', "int"]),
+        (["run", "dam_break", "--frames", "-3"], ["--frames: expected a whole number, at least 0; got -3"]),
+        (["run", "dam_brake"], ['no scene called "dam_brake"', 'Did you mean "dam_break"?']),
+        (["run", "dam_break", "--set", "time.frams=3"], ["--set time.frams", 'Did you mean "frames"?']),
+        (["run", "dam_break", "--set", "spacing=1e-7"], ["spacing: about", "more than the limit"]),
+        (["run", "dam_break", "--resume", "--overwrite"], ["--resume and --overwrite contradict each other"]),
+        (["run", "dam_break", "--resume"], ["no run of dam_break in runs to resume", "-o FOLDER"]),
+        (["run", "dam_break", "-o", "nowhere", "--resume"], ["no run to resume in nowhere"]),
+        (["check", "."], ["is a directory"]),
+        (["check", "dam_break", "--set", "quality=papr"], ["--set quality: no profile called"]),
+        (["list", "scene"], ['cannot list "scene"', 'Did you mean "scenes"?']),
+        (["doctor", "--device", "cpuu"], ["cpuu", "cpu", "cuda"]),
+        (["info", "nowhere"], ["no run folder nowhere"]),
+        (["info", "."], ["not a run folder"]),
+        (["plot", "nowhere"], ["no run folder nowhere"]),
+        (["export", "nowhere", "--to", "vtk"], ["no run folder nowhere"]),
+        (["export", "nowhere"], ["--to requires an argument"]),
+        (["bench", "stages", "--particles", "lots"], ["--particles: expected counts separated by commas", '"lots"']),
+        (["bench", "stages", "--solver", "pdf"], ['no solver "pdf"', 'Did you mean "pbf"?']),
+        (["bench", "stages", "--iterations", "0"], ["--iterations: expected a whole number, at least 1"]),
+        (["demo", "--frames", "0"], ["--frames: expected a whole number, at least 1"]),
+    ],
+)
+def test_wrong_arguments(arguments, parts, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = complaint(capsys, *arguments)
+    for part in parts:
+        assert part in text, text
+    assert list(tmp_path.iterdir()) == []  # a refused command leaves nothing behind
+
+
+def test_wrong_input_as_a_user_meets_it(tmp_path):
+    (tmp_path / "bad.toml").write_text('spacing = "big"\n[[fluid]]\nmaterial = "water"\nshape = { type = "bax" }\n')
+    result = viscoil("run", "bad.toml", cwd=tmp_path)
+    assert result.returncode == 2 and result.stdout == ""
+    assert result.stderr.splitlines()[0] == "error: bad.toml: 2 errors"
+    assert (
+        '  line 1: spacing: expected a length in metres, greater than 0, e.g. 0.05 or "5 cm"; got "big"'
+        in result.stderr
+    )
+    assert 'line 4: fluid.0.shape.type: unknown type "bax". Did you mean "box"?' in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_unknown_command_as_a_user_meets_it():
+    result = viscoil("rum")
+    assert result.returncode == 2 and "Traceback" not in result.stderr and 'Did you mean "run"' in result.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path):
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as pipe:
+        result = subprocess.run(
+            [sys.executable, "-m", "viscoil", "list"], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert result.stderr == "" and result.returncode == 0

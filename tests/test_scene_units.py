@@ -1,0 +1,64 @@
+"""Numbers with units."""
+
+import math
+
+import numpy as np
+import pytest
+
+from viscoil.material import Material
+from viscoil.scene.schema import Scene
+from viscoil.scene.shapes import Box, Sphere
+from viscoil.units import Quantity, Vector
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("length", "2 cm", 0.02),
+        ("length", "5mm", 0.005),
+        ("length", "1e2 µm", 1e-4),
+        ("length", "3 metres", 3.0),
+        ("length", "1 in", 0.0254),
+        ("time", "2 ms", 0.002),
+        ("time", "1 min", 60.0),
+        ("speed", "36 km/h", 10.0),
+        ("acceleration", "981 cm/s^2", 9.81),
+        ("acceleration", "9.81 m/s²", 9.81),
+        ("density", "1.4 g/cm³", 1400.0),
+        ("density", "1 kg/l", 1000.0),
+        ("viscosity", "10 Pa s", 10.0),
+        ("viscosity", "10 Pa·s", 10.0),
+        ("viscosity", "500 mPa s", 0.5),
+        ("viscosity", "2 MPa s", 2e6),
+        ("viscosity", "100 cP", 0.1),
+        ("modulus", "3 mPa", 0.003),
+        ("modulus", "3 MPa", 3e6),
+        ("surface tension", "72 mN/m", 0.072),
+        ("angle", "3.141592653589793 rad", 180.0),
+        ("angular velocity", "60 rpm", 2 * math.pi),
+    ],
+)
+def test_text_becomes_si(kind, text, value):
+    assert Quantity(kind)(text) == pytest.approx(value)
+
+
+def test_ambiguous_case_is_not_guessed():
+    with pytest.raises(Exception, match="unknown unit"):
+        Quantity("modulus")("3 mpa")
+
+
+def test_vectors_take_units_tuples_and_arrays():
+    assert Vector("length")(["1 cm", 2, "3 mm"]) == pytest.approx((0.01, 2, 0.003))
+    assert Vector("length")(np.array([1, 2, 3])) == (1.0, 2.0, 3.0)
+
+
+def test_numpy_scalars_are_numbers():
+    assert Sphere(radius=np.float32(0.5)).radius == 0.5
+    assert Material(density=np.int64(1000)).density == 1000.0
+
+
+def test_python_objects_take_units_too():
+    assert Box(size=("1 cm", "2 cm", "3 cm")).size == pytest.approx((0.01, 0.02, 0.03))
+    scene = Scene(spacing="2 cm")
+    scene.spacing = "5 mm"
+    assert scene.spacing == pytest.approx(0.005)
