@@ -18,7 +18,8 @@ def info(path: Path) -> None:
     rows: list[tuple[str, Any]] = [("run", run.path), ("status", run.status), ("message", details.get("message"))]
     rows += [("scene", run.setting("", "title", "")), ("solver", run.setting("solver", "method", ""))]
     rows += [(key, details.get(key)) for key in ("device", "command", "created", "viscoil", "python")]
-    rows.append(("frames", f"{len(frames)} on disk, of {run.setting('time', 'frames', '?')}"))
+    last = details.get("frames", run.setting("time", "frames", "?"))
+    rows.append(("frames", f"{frames[0]} to {frames[-1]} on disk, of {last}" if frames else f"none yet, of {last}"))
     rows.append(("checkpoints", ", ".join(map(str, run.checkpoints)) or "none"))
     for key, column in run.metrics().items():
         if len(column) and not key.startswith("seconds_"):
@@ -29,9 +30,10 @@ def info(path: Path) -> None:
 def plot(path: Path, output: Path | None) -> None:
     """Picture of the metrics."""
     from viscoil.io.run import Run
-    from viscoil.view.plot import plot as draw
 
     run = Run.open(path)
+    from viscoil.view.plot import plot as draw
+
     print(draw(run, output or run.path / "plot.png"))
 
 

@@ -100,20 +100,20 @@ def _default_folder(scene_name: str, resume: bool) -> Path:
 
 def demo(folder: Path, frames: int, machine: Any) -> int:
     """A small run and its picture."""
-    from viscoil.io.run import Run
-    from viscoil.scene.load import load
-    from viscoil.view.preview import preview
-
     if frames < 1:
         raise SceneError(f"--frames: expected a whole number, at least 1; got {frames}", key="time.frames")
+    from viscoil.io.run import Run
+    from viscoil.scene.load import load
+    from viscoil.view.preview import picture
+
     scene = load(DEMO_SCENE, {"time.frames": frames})
     path = folder / "run"
     code = _simulate(scene, path, None, machine, overwrite=True)
     if code == 0:
-        picture = folder / f"{DEMO_SCENE}.png"
+        image = folder / f"{DEMO_SCENE}.png"
         finished = Run.open(path)
-        preview(finished.frame(finished.frames[-1]), picture)
-        show.pairs([("picture", picture), ("run", path)])
+        picture(finished.frame(finished.frames[-1]), image)
+        show.pairs([("picture", image), ("run", path)])
     return code
 
 

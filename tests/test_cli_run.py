@@ -1,0 +1,258 @@
+"""`viscoil run` and the commands around it, with a simulation that costs nothing in place of the real one."""
+
+import json
+import os
+import signal
+import sys
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from viscoil.cli import main, show
+from viscoil.errors import SimulationFailed
+from viscoil.io.frame import Frame
+
+
+class Drift:
+    """Eight particles that move by one metre per frame; ``accident`` happens before that frame is handed out."""
+
+    accident: tuple[int, object] | None = None
+
+    def __init__(self, scene, device="auto", threads=None, callback=None):
+        self.scene, self.device, self.threads = scene, device, threads
+        self.frame_index, self.notes = 0, ["pbf: viscosity = 0.001 Pa s has no effect"]
+
+    def frame(self) -> Frame:
+        corners = np.array([[i, j, k] for i in (0, 1) for j in (0, 1) for k in (0, 1)], np.float32)
+        position = 0.02 * corners + np.float32(self.frame_index)
+        return Frame(
+            self.frame_index, self.frame_index * 0.016, 4 * self.frame_index,
+            {"position": position, "velocity": np.zeros((8, 3), np.float32), "id": np.arange(8, dtype=np.int32),
+             "material": np.zeros(8, np.int32)},
+            spacing=0.02, materials=[{"name": "water", "colour": [0.2, 0.5, 0.8], "density": 998.0}],
+        )  # fmt: skip
+
+    def frames(self, count=None):
+        first = self.frame_index + 1 if self.frame_index else 0
+        for index in range(first, count + 1):
+            if self.accident and index == self.accident[0]:
+                self.accident[1]()
+            self.frame_index = index
+            yield self.frame()
+
+    def metrics(self):
+        return {"frame": self.frame_index, "time": self.frame_index * 0.016, "density_mean": 1.02, "particles": 8}
+
+    def state(self):
+        return {"frame": self.frame_index}
+
+    def restore(self, state):
+        self.frame_index = int(state["frame"])
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch, tmp_path):
+    """The fake simulation in an empty working directory."""
+    module = types.ModuleType("viscoil.simulate")
+    module.Simulation = Drift
+    monkeypatch.setitem(sys.modules, "viscoil.simulate", module)
+    monkeypatch.setattr(Drift, "accident", None)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_run_says_where_everything_is_and_everything_is_there(capsys):
+    assert main(["run", "dam_break", "--frames", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "finished: 3 frames" in out
+    for line in out.splitlines()[1:]:
+        assert Path(line.split(maxsplit=1)[1]).is_file(), line
+    assert sorted(os.listdir("runs/dam_break-1/frames"))[:4] == [f"frame_0000{i}.vtkhdf" for i in range(4)]
+
+
+def test_runs_are_numbered(capsys):
+    for number in (1, 2):
+        assert main(["run", "dam_break", "--frames", "1"]) == 0
+        assert Path(f"runs/dam_break-{number}/run.json").is_file()
+
+
+def test_progress_is_one_plain_line_per_frame_on_stderr(capsys):
+    main(["run", "dam_break", "--frames", "2"])
+    err = capsys.readouterr().err
+    lines = [line for line in err.splitlines() if line.startswith("frame ")]
+    assert [line.split()[1] for line in lines] == ["0/2", "1/2", "2/2"]
+    assert "8 particles" in lines[1] and "steps/s" in lines[1] and "ETA 0:00" in lines[1]
+    assert "density error +2.00 %" in lines[1]
+    assert "note: pbf: viscosity = 0.001 Pa s has no effect" in err
+    assert "\x1b" not in err
+
+
+def test_progress_bar_at_a_terminal(capsys, monkeypatch):
+    from viscoil.cli import progress
+
+    monkeypatch.setattr(progress, "is_terminal", lambda stream: True)
+    assert main(["run", "dam_break", "--frames", "2"]) == 0
+    err = capsys.readouterr().err
+    assert "frame 2/2" in err and "8 particles" in err
+
+
+def test_overrides_reach_the_scene_as_run(capsys):
+    main(["run", "dam_break", "--frames", "1", "-o", "out", "--set", "fluid.0.material=honey", "title=Sweet"])
+    text = Path("out/scene.toml").read_text()
+    assert 'material = "honey"' in text and 'title = "Sweet"' in text and "frames = 1" in text
+
+
+def test_an_existing_run_is_neither_touched_nor_lost(capsys):
+    main(["run", "dam_break", "--frames", "1", "-o", "out"])
+    capsys.readouterr()
+    assert main(["run", "dam_break", "--frames", "1", "-o", "out"]) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert main(["run", "dam_break", "--frames", "1", "-o", "out", "--overwrite"]) == 0
+
+
+def test_ctrl_c_saves_says_how_to_go_on_and_going_on_works(capsys, monkeypatch):
+    monkeypatch.setattr(Drift, "accident", (3, lambda: os.kill(os.getpid(), signal.SIGINT)))
+    assert main(["run", "dam_break", "--frames", "6", "-o", "out"]) == 130
+    out = capsys.readouterr().out
+    assert "stopped by the user after frame 3 of 6" in out
+    command = out.split("Go on with: viscoil ")[1].splitlines()[0]
+    monkeypatch.setattr(Drift, "accident", None)
+    assert main(command.split()) == 0
+    assert "finished: 6 frames" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("again", [["out"], ["out/scene.toml", "-o", "out"], ["dam_break", "-o", "out"]])
+def test_a_finished_run_can_be_extended(again, capsys):
+    main(["run", "dam_break", "--frames", "2", "-o", "out"])
+    before = Path("out/frames/frame_00001.vtkhdf").stat().st_mtime_ns
+    assert main(["run", *again, "--resume", "--frames", "4"]) == 0
+    assert Path("out/frames/frame_00004.vtkhdf").is_file()
+    assert Path("out/frames/frame_00001.vtkhdf").stat().st_mtime_ns == before
+
+
+def test_resume_without_a_folder_takes_the_newest_run(capsys):
+    main(["run", "dam_break", "--frames", "1"])
+    main(["run", "dam_break", "--frames", "1"])
+    assert main(["run", "dam_break", "--resume", "--frames", "2"]) == 0
+    assert Path("runs/dam_break-2/frames/frame_00002.vtkhdf").is_file()
+    assert not Path("runs/dam_break-3").exists()
+
+
+def test_another_scene_cannot_resume_a_run(capsys):
+    main(["run", "dam_break", "--frames", "1", "-o", "out"])
+    assert main(["run", "dam_break", "-o", "out", "--resume", "--set", "spacing=0.02"]) == 2
+    assert "another scene" in capsys.readouterr().err
+
+
+def test_a_run_folder_as_scene_needs_resume(capsys):
+    main(["run", "dam_break", "--frames", "1", "-o", "out"])
+    assert main(["run", "out"]) == 2
+    assert "add --resume" in capsys.readouterr().err
+
+
+def test_a_failed_simulation_exits_with_1_and_one_message(capsys, monkeypatch):
+    def explode():
+        raise SimulationFailed("particle 7 left for infinity at 0.03 s; the time step is probably too long", time=0.03)
+
+    monkeypatch.setattr(Drift, "accident", (2, explode))
+    assert main(["run", "dam_break", "--frames", "4", "-o", "out"]) == 1
+    err = capsys.readouterr().err
+    assert "error: particle 7 left for infinity" in err and "Traceback" not in err
+    assert Path("out/frames/frame_00001.vtkhdf").is_file()
+
+
+def test_info_describes_the_run(capsys):
+    main(["run", "dam_break", "--frames", "2", "-o", "out"])
+    capsys.readouterr()
+    assert main(["info", "out"]) == 0
+    out = capsys.readouterr().out
+    lines = {line.split("  ")[0]: line for line in out.splitlines()}
+    assert "finished" in lines["status"] and "0 to 2 on disk, of 2" in lines["frames"]
+    assert "Dam break" in lines["scene"] and "pbf" in lines["solver"] and "1.02" in lines["last density_mean"]
+
+
+@pytest.mark.parametrize(("kind", "suffix"), [("vtk", ".vtp"), ("ply", ".ply"), ("npz", ".npz")])
+def test_export_prints_its_folder(kind, suffix, capsys):
+    main(["run", "dam_break", "--frames", "1", "-o", "out"])
+    capsys.readouterr()
+    assert main(["export", "out", "--to", kind]) == 0
+    folder = Path(capsys.readouterr().out.strip())
+    assert folder == Path("out/export") / kind
+    assert len(list(folder.glob(f"*{suffix}"))) == 2
+
+
+def test_unknown_export_format(capsys):
+    main(["run", "dam_break", "--frames", "1", "-o", "out"])
+    assert main(["export", "out", "--to", "vtp"]) == 2
+    err = capsys.readouterr().err
+    assert '"vtp"' in err and 'Did you mean "vtk"?' in err
+
+
+def test_plot_writes_a_picture(capsys):
+    main(["run", "dam_break", "--frames", "3", "-o", "out"])
+    capsys.readouterr()
+    assert main(["plot", "out"]) == 0
+    assert Path(capsys.readouterr().out.strip()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_leaves_a_picture_and_a_run(capsys):
+    for _ in range(2):  # a second demo replaces the first
+        assert main(["demo", "--frames", "2"]) == 0
+        out = capsys.readouterr().out
+        assert "demo/dam_break.png" in out and "demo/run" in out
+        assert Path("demo/dam_break.png").read_bytes().startswith(b"\x89PNG")
+        assert Path("demo/run/frames/frame_00002.vtkhdf").is_file()
+
+
+# --- validate and bench, with cases and measurements in place of the real ones ---------------------------------------
+@dataclass
+class Result:
+    case: str
+    measured: float
+    reference: float
+    tolerance: float
+    ok: bool
+
+
+@pytest.fixture
+def validation(monkeypatch):
+    import viscoil
+
+    module = types.ModuleType("viscoil.validation")
+    module.CASES = {"free_fall": None, "column": None}
+    module.called = []
+
+    def run(names, quick, device, plots):
+        module.called.append((names, quick, device, plots))
+        return [Result(name, 1.0, 1.1, 0.2, name != "column") for name in names]
+
+    module.run = run
+    monkeypatch.setitem(sys.modules, "viscoil.validation", module)
+    monkeypatch.setattr(viscoil, "validation", module, raising=False)
+    return module
+
+
+def test_validate_prints_a_table_and_exits_with_1_when_a_case_fails(validation, capsys):
+    assert main(["validate", "--device", "cpu", "--quick"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["case", "measured", "reference", "tolerance", "result"]
+    assert lines[1].split() == ["free_fall", "1", "1.1", "0.2", "ok"]
+    assert lines[2].split()[-1] == "FAILED"
+    assert validation.called == [(["free_fall", "column"], True, "cpu", None)]
+
+
+def test_validate_one_case_as_json(validation, capsys):
+    assert main(["validate", "free_fall", "--device", "cpu", "--json", "--plots", "p"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["measured"] == 1.0
+    assert validation.called == [(["free_fall"], False, "cpu", Path("p"))]
+
+
+def test_validate_unknown_case(validation, capsys):
+    assert main(["validate", "free_fal"]) == 2
+    assert 'no validation case "free_fal". Did you mean "free_fall"?' in capsys.readouterr().err
+
+
+def test_duration():
+    assert [show.duration(s) for s in (0, 65, 3600 * 2 + 190)] == ["0:00", "1:05", "2:03:10"]
