@@ -110,6 +110,11 @@ def test_check_takes_settings(capsys):
     assert "honey" in said(capsys, "check", "dam_break", "--set", "time.frames=20", "--set", "fluid.0.material=honey")
 
 
+def test_check_says_what_the_solver_cannot_do(capsys):
+    text = said(capsys, "check", "dam_break", "--set", "fluid.0.material=jelly")
+    assert "note: pbf cannot honour everything about jelly: modulus = 2000 Pa has no effect" in text
+
+
 def test_set_may_be_followed_by_several_settings():
     assert _repeat_set(["run", "x", "--set", "a=1", "b.0.c=2", "-o", "d=3"]) == [
         "run", "x", "--set", "a=1", "--set", "b.0.c=2", "-o", "d=3",

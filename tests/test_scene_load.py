@@ -305,3 +305,33 @@ def test_line_numbers_follow_headers_and_lists():
     lines = line_numbers(text)
     assert lines["a"] == 1 and lines["t.b"] == 3 and lines["f.0.c"] == 5 and lines["f.0.s.d"] == 7
     assert lines["f.1.c"] == 9 and lines["m.x y.e"] == 11
+
+
+JUNK = [None, True, -1, 0, 10**30, 1.5, math.nan, math.inf, "", "x", "3 parsecs", b"bytes", [], [1], [[1, 2, 3]], {}, {"a": 1},
+        object(), ["a", "b", "c"], [math.nan] * 3]  # fmt: skip
+
+
+def paths(value, prefix=""):
+    """Every key of nested tables and lists, dotted."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        path = f"{prefix}.{key}" if prefix else str(key)
+        yield path
+        if isinstance(inner, (dict, list)):
+            yield from paths(inner, path)
+
+
+def test_junk_anywhere_is_either_understood_or_explained(file):
+    """No value of any kind at any key may end in anything but a scene or a SceneError in our words."""
+    keys = [key for key in paths(load(file).to_dict()) if not key.startswith("profiles")]
+    assert len(keys) > 100
+    explained = 0
+    for key in keys:
+        for junk in JUNK:
+            try:
+                load(file, {key: junk})
+            except SceneError as error:
+                explained += 1
+                text = str(error)
+                assert "Input should" not in text and "validation error" not in text, (key, junk, text)
+    assert explained > 10 * len(keys)

@@ -8,7 +8,7 @@ import pytest
 from viscoil.material import Material
 from viscoil.scene.schema import Scene
 from viscoil.scene.shapes import Box, Sphere
-from viscoil.units import Quantity, Vector
+from viscoil.units import Count, Quantity, Vector
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,23 @@ def test_text_becomes_si(kind, text, value):
 def test_ambiguous_case_is_not_guessed():
     with pytest.raises(Exception, match="unknown unit"):
         Quantity("modulus")("3 mpa")
+
+
+@pytest.mark.parametrize(
+    "quantity",
+    [
+        Quantity("number"),
+        Quantity("number", at_least=1.5, at_most=4.0),
+        Quantity("number", above=0, at_most=0.1),
+        Quantity("length", above=10),
+        Quantity("density", above=0, at_most=1e5),
+        Count(at_least=7),
+        Count(at_least=0, at_most=2),
+    ],
+)
+def test_the_example_in_a_message_would_be_accepted(quantity):
+    example = quantity.expected.split("e.g. ")[1].split()[0]
+    quantity(int(example) if isinstance(quantity, Count) else float(example))
 
 
 def test_vectors_take_units_tuples_and_arrays():

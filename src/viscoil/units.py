@@ -91,7 +91,7 @@ def shown(value: Any) -> str:
         return "nothing"
     if isinstance(value, (int, float)):
         return f"{value:g}" if isinstance(value, float) else str(value)
-    return f"{type(value).__name__} object"
+    return f"a Python {type(value).__name__}"
 
 
 def wrong(message: str) -> PydanticCustomError:
@@ -160,7 +160,15 @@ class Quantity:
         unit = f" in {kind.si}" if kind.si else ""
         words = "".join(f' or "{word}"' for word, _ in self.words)
         range_text = f", {' and '.join(limits)}" if limits else ""
-        return f"{kind.one}{unit}{range_text}, e.g. {kind.example}{words}"
+        return f"{kind.one}{unit}{range_text}, e.g. {self._example()}{words}"
+
+    def _example(self) -> str:
+        """A value that would be accepted: the kind's own, or the middle of a range that lies elsewhere."""
+        low, high = max(self.above or 0.0, self.at_least or 0.0), self.at_most
+        usual = float(KINDS[self.kind].example.split()[0])
+        if high is None:
+            return KINDS[self.kind].example if usual > low else f"{2 * low:g}"
+        return KINDS[self.kind].example if low < usual <= high else f"{(low + high) / 2:g}"
 
     def __call__(self, value: Any) -> float:
         """The value in SI units; raises with our wording when it is not one."""
@@ -270,7 +278,8 @@ class Count:
             limits.append(f"at least {self.at_least}")
         if self.at_most is not None:
             limits.append(f"at most {self.at_most:,}")
-        return f"a whole number{', ' if limits else ''}{' and '.join(limits)}, e.g. {max(self.at_least or 0, 4)}"
+        example = max(self.at_least or 0, min(4, self.at_most if self.at_most is not None else 4))
+        return f"a whole number{', ' if limits else ''}{' and '.join(limits)}, e.g. {example}"
 
     def __call__(self, value: Any) -> int:
         """The value as a Python int."""

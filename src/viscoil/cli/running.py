@@ -14,7 +14,9 @@ DEMO_SCENE = "dam_break"
 
 def check(scene_name: str, settings: list[str]) -> None:
     """Load, check and describe a scene."""
+    from viscoil.material import unsupported
     from viscoil.scene.load import load, profiles
+    from viscoil.solvers import solver_class
 
     scene = load(scene_name, set_strings=settings)
     size = scene.check_size()
@@ -33,6 +35,10 @@ def check(scene_name: str, settings: list[str]) -> None:
             ("emitters", len(scene.emitter)),
         ]
     )
+    honours = solver_class(scene.method).honours
+    for name, material in scene.used_materials().items():
+        for message in unsupported(material, honours):
+            print(f"note: {scene.method} cannot honour everything about {name}: {message}")
     print("ok")
 
 
