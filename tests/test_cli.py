@@ -127,6 +127,12 @@ def test_schema_is_json(capsys):
     assert schema["properties"]["spacing"] and schema["properties"]["profiles"]
 
 
+def test_doctor_runs_a_kernel(capsys):
+    text = said(capsys, "doctor", "--device", "cpu")
+    rows = dict(line.split("  ", 1) for line in text.splitlines())
+    assert rows["device"].strip() == "cpu" and rows["kernel ran"].strip() == "True"
+
+
 # --- wrong input -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("arguments", "parts"),
@@ -146,6 +152,8 @@ def test_schema_is_json(capsys):
         (["check", "dam_break", "--set", "quality=papr"], ["--set quality: no profile called"]),
         (["list", "scene"], ['cannot list "scene"', 'Did you mean "scenes"?']),
         (["doctor", "--device", "cpuu"], ["cpuu", "cpu", "cuda"]),
+        (["run", "dam_break", "--device", "gpu"], ["gpu", "expected one of auto, cpu, cuda"]),
+        (["run", "dam_break", "--threads", "0"], ["--threads: expected a whole number, at least 1; got 0"]),
         (["info", "nowhere"], ["no run folder nowhere"]),
         (["info", "."], ["not a run folder"]),
         (["plot", "nowhere"], ["no run folder nowhere"]),

@@ -307,7 +307,8 @@ def test_line_numbers_follow_headers_and_lists():
     assert lines["f.1.c"] == 9 and lines["m.x y.e"] == 11
 
 
-JUNK = [None, True, -1, 0, 10**30, 1.5, math.nan, math.inf, "", "x", "3 parsecs", b"bytes", [], [1], [[1, 2, 3]], {}, {"a": 1},
+JUNK = [None, True, -1, 0, 10**30, 1.5, math.nan, math.inf, "", "x", "3 parsecs", b"bytes", [], [1], [[1, 2, 3]], {},
+        {"a": 1},
         object(), ["a", "b", "c"], [math.nan] * 3]  # fmt: skip
 
 

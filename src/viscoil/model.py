@@ -41,13 +41,13 @@ class Model(BaseModel):
             raise scene_error(cls, error) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        before, fields_set = dict(self.__dict__), set(self.__pydantic_fields_set__)
+        before, fields_set = dict(vars(self)), set(self.__pydantic_fields_set__)
         try:
             super().__setattr__(name, value)
         except ValidationError as error:
             # A check across several fields runs after the assignment: put the old value back.
-            self.__dict__.clear()
-            self.__dict__.update(before)
+            vars(self).clear()
+            vars(self).update(before)
             self.__pydantic_fields_set__.clear()
             self.__pydantic_fields_set__.update(fields_set)
             raise scene_error(type(self), error) from None

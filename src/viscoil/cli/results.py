@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from viscoil.cli import show
+from viscoil.cli.running import check_machine
 from viscoil.errors import SceneError
 from viscoil.keys import closest, did_you_mean, listed
 
@@ -32,9 +33,9 @@ def plot(path: Path, output: Path | None) -> None:
     from viscoil.io.run import Run
 
     run = Run.open(path)
-    from viscoil.view.plot import plot as draw
+    from viscoil.view.plot import plot_run  # after the folder was found: drawing takes a second to load
 
-    print(draw(run, output or run.path / "plot.png"))
+    print(plot_run(run, output or run.path / "plot.png"))
 
 
 def export(path: Path, to: str, output: Path | None) -> None:
@@ -58,6 +59,7 @@ def validate(cases: list[str], *, quick: bool, plots: Path | None, as_json: bool
                 f'no validation case "{name}".{hint} Expected one of: {listed(validation.CASES)}',
                 suggestion=closest(name, validation.CASES),
             )
+    check_machine(machine)
     backend.start(machine.device, machine.threads)
     results = validation.run(cases or list(validation.CASES), quick=quick, device=machine.device, plots=plots)
     if as_json:
@@ -85,6 +87,7 @@ def bench_stages(solver: str, particles: str, iterations: int, file: Path | None
         raise SceneError(f'--particles: expected counts separated by commas, e.g. 20000,100000; got "{particles}"')
     if iterations < 1:
         raise SceneError(f"--iterations: expected a whole number, at least 1; got {iterations}")
+    check_machine(machine)
     from viscoil.bench import stages
 
     stages.main(solver=solver, particles=counts, device=machine.device, threads=machine.threads, json=file,

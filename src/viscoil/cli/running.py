@@ -57,6 +57,7 @@ def run(scene_name: str, folder: Any, frames: int | None, machine: Any, settings
     path = folder.output or (Path(scene_name) if is_run else None) or _default_folder(scene_name, folder.resume)
     overrides = {} if frames is None else {"time.frames": frames}
     scene = load(Path(scene_name) / "scene.toml" if is_run else scene_name, overrides, set_strings=settings)
+    check_machine(machine)
     scene.check_size()
     if folder.resume and Run.resumable(path):
         target = Run.open(path)
@@ -91,6 +92,15 @@ def _simulate(scene: Any, path: Path, existing: Any, machine: Any, overwrite: bo
     return INTERRUPTED if outcome.status == "interrupted" else 0
 
 
+def check_machine(machine: Any) -> None:
+    """Refuse a device or thread count that cannot be, before any work is done."""
+    from viscoil import backend
+
+    backend.choose(machine.device)
+    if machine.threads is not None and machine.threads < 1:
+        raise SceneError(f"--threads: expected a whole number, at least 1; got {machine.threads}")
+
+
 def _default_folder(scene_name: str, resume: bool) -> Path:
     """runs/NAME-NUMBER: the next free number, or with ``resume`` the newest one there is."""
     name = re.sub(r"[^\w-]+", "_", Path(scene_name).stem) or "scene"
@@ -112,6 +122,7 @@ def demo(folder: Path, frames: int, machine: Any) -> int:
     from viscoil.scene.load import load
     from viscoil.view.preview import picture
 
+    check_machine(machine)
     scene = load(DEMO_SCENE, {"time.frames": frames})
     path = folder / "run"
     code = _simulate(scene, path, None, machine, overwrite=True)
@@ -124,18 +135,13 @@ def demo(folder: Path, frames: int, machine: Any) -> int:
 
 
 def doctor(machine: Any) -> int:
-    """Versions, device, memory, and whether a kernel ran."""
-    import platform
-    from importlib import metadata
-
-    from viscoil import __version__, backend
+    """Versions, device, memory, and whether a kernel ran; 1 when it did not."""
+    from viscoil import backend
     from viscoil.scene.size import available_memory, readable
 
-    memory = available_memory()
-    rows: list[tuple[str, Any]] = [("viscoil", __version__), ("python", platform.python_version())]
-    rows += [(name, metadata.version(name)) for name in ("quadrants", "numpy", "pydantic", "h5py")]
-    rows += [("system", platform.platform()), ("memory free", readable(memory) if memory else "unknown")]
+    check_machine(machine)
     backend.start(machine.device, machine.threads)
-    rows += [(str(key).replace("_", " "), value) for key, value in backend.describe().items()]
-    show.pairs(dict(rows).items())
-    return 0
+    found = backend.describe()
+    memory = available_memory()
+    show.pairs([*found.items(), ("memory free", readable(memory) if memory else "unknown")])
+    return 0 if found["kernel ran"] else 1

@@ -244,7 +244,7 @@ class TimeSettings(Model):
         if len(given) > 1:
             raise wrong(f"expected only one of steps_per_frame, step and cfl; got {' and '.join(given)}")
         if not given:
-            self.__dict__["steps_per_frame"] = 4  # the paper's dam break; not an assignment, which would check again
+            vars(self)["steps_per_frame"] = 4  # the paper's dam break; not an assignment, which would check again
         limits = [key for key in ("max_step", "min_step") if getattr(self, key) is not None]
         if limits and self.cfl is None:
             raise wrong(f"{limits[0]} limits the step that cfl chooses; expected cfl beside it")
@@ -257,13 +257,13 @@ class TimeSettings(Model):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in STEP_KEYS and value is not None:
             # Choosing one rule from Python means leaving the other; the old ones come back if the value is wrong.
-            before = dict(self.__dict__)
+            before = dict(vars(self))
             others = [*(key for key in STEP_KEYS if key != name), *(("max_step", "min_step") if name != "cfl" else ())]
-            self.__dict__.update(dict.fromkeys(others))
+            vars(self).update(dict.fromkeys(others))
             try:
                 super().__setattr__(name, value)
             except SceneError:
-                self.__dict__.update(before)
+                vars(self).update(before)
                 raise
         else:
             super().__setattr__(name, value)

@@ -74,7 +74,7 @@ class Sphere(ShapeBase):
     """radius [m]"""
 
     def extent(self) -> tuple[float, float, float]:
-        return (2 * self.radius,) * 3
+        return 2 * self.radius, 2 * self.radius, 2 * self.radius
 
     def volume(self) -> float:
         return 4 / 3 * math.pi * self.radius**3
@@ -201,7 +201,7 @@ class Plane(ShapeBase):
     type: Literal["plane"] = "plane"
 
     def extent(self) -> tuple[float, float, float]:
-        return (math.inf,) * 3
+        return math.inf, math.inf, math.inf
 
 
 class Union(ShapeBase):
