@@ -1,6 +1,7 @@
 """The loop that fills a run folder: frames, metrics, checkpoints, and what happens on Ctrl-C, failure and resume."""
 
 import contextlib
+import shlex
 import signal
 import threading
 import time
@@ -75,7 +76,7 @@ def execute(sim: Any, run: Run, frames: int | None = None, progress: Progress | 
 
 def how_to_resume(run: Run) -> str:
     """The command that continues a run."""
-    return f"viscoil run {run.path / 'scene.toml'} -o {run.path} --resume"
+    return f"viscoil run {shlex.quote(str(run.path))} --resume"
 
 
 def _simulate(sim: Any, run: Run, last: int, progress: Progress, signals: "_Signals") -> bool:

@@ -183,9 +183,10 @@ class Run:
             raise RunFolderError(f"{self.path / 'scene.toml'} is damaged: {error}.") from error
 
     def setting(self, table: str, key: str, default: Any) -> Any:
-        """A value of scene.toml by table and key, without building the scene."""
+        """A value of scene.toml by table ("" for the top level) and key, without building the scene."""
         try:
-            return tomllib.loads(self.scene_text).get(table, {}).get(key, default)
+            tables = tomllib.loads(self.scene_text)
+            return (tables.get(table, {}) if table else tables).get(key, default)
         except tomllib.TOMLDecodeError as error:
             raise RunFolderError(f"{self.path / 'scene.toml'} is damaged: {error}.") from error
 

@@ -1,0 +1,153 @@
+"""A pinhole camera that finds its own place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from viscoil.io.frame import Frame
+from viscoil.view.shapes import surface
+
+FILL = 0.88  # part of the picture that what is framed may take
+ENOUGH = 2000  # particles of a frame that are looked at to place the camera
+STRAYS = 0.5  # percentage of particles at each end of each axis that need not be in the picture
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Where the picture is taken from. Lengths in metres."""
+
+    position: tuple[float, float, float]
+    target: tuple[float, float, float]
+    up: tuple[float, float, float] = (0.0, 1.0, 0.0)
+    field_of_view: float = 30.0  # vertical [degrees]
+    floor: float | None = None  # height of the ground along ``up`` [m]; None: no ground
+
+    @classmethod
+    def framing(
+        cls, frames: Sequence[Frame], size: tuple[int, int] = (960, 540), azimuth: float = 28.0, elevation: float = 16.0
+    ) -> "Camera":
+        """A camera that sees particles and solids of all ``frames``: the same for every picture of a film.
+
+        ``azimuth`` and ``elevation`` [degrees] say from where: 0, 0 looks along the horizontal axis that is not x.
+        """
+        up_axis = frames[0].up_axis if frames else 1
+        points, margin = _points(frames), max([frame.spacing for frame in frames], default=0.0)
+        floor = _floor(frames, float(points[:, up_axis].min()))
+        up = np.eye(3)[up_axis]
+        depth_axis = np.eye(3)[2] if up_axis == 1 else -np.eye(3)[1]
+        a, e = np.radians([azimuth, elevation])
+        backward = np.cos(e) * (np.cos(a) * depth_axis + np.sin(a) * np.eye(3)[0]) + np.sin(e) * up
+        field_of_view = 30.0
+        half = FILL * np.tan(np.radians(field_of_view) / 2)
+        position, target = _fit(points, margin, (backward, up), (half * size[0] / size[1], half))
+        return cls(tuple(position.tolist()), tuple(target.tolist()), tuple(up.tolist()), field_of_view, floor)
+
+    def axes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Unit vectors right, above and forward."""
+        forward = np.subtract(self.target, self.position)
+        forward = forward / max(float(np.linalg.norm(forward)), 1e-30)
+        return (*_axes(forward, np.asarray(self.up)), forward)
+
+    def focal(self, size: tuple[int, int]) -> float:
+        """Focal length in pixels of a picture of ``size``."""
+        return size[1] / 2 / np.tan(np.radians(self.field_of_view) / 2)
+
+    def project(self, points: np.ndarray, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Pixel coordinates (from the top left) and depth along the view axis [m] of world points."""
+        right, above, forward = self.axes()
+        basis = np.stack([right, -above, forward], axis=1).astype(np.float32)
+        seen = (np.asarray(points, np.float32) - np.asarray(self.position, np.float32)) @ basis
+        depth = seen[:, 2]
+        scale = self.focal(size) / np.where(np.abs(depth) < 1e-12, 1e-12, depth)
+        return seen[:, 0] * scale + size[0] / 2, seen[:, 1] * scale + size[1] / 2, depth
+
+    def rays(self, size: tuple[int, int]) -> np.ndarray:
+        """Directions (height, width, 3) through the centres of the pixels, of length 1 along the view axis."""
+        right, above, forward = self.axes()
+        focal = self.focal(size)
+        x = ((np.arange(size[0]) + 0.5 - size[0] / 2) / focal)[None, :, None]
+        y = ((np.arange(size[1]) + 0.5 - size[1] / 2) / focal)[:, None, None]
+        return (x * right - y * above + forward).astype(np.float32)
+
+
+def _axes(forward: np.ndarray, up: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    right = np.cross(forward, up)
+    if np.linalg.norm(right) < 1e-6:  # looking straight up or down
+        right = np.cross(forward, np.roll(up, 1))
+    right = right / np.linalg.norm(right)
+    return right, np.cross(right, forward)
+
+
+def _fit(
+    points: np.ndarray, margin: float, directions: tuple[np.ndarray, np.ndarray], half: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Position and target that put ``points`` in the middle and within the tangents ``half`` of the view axis."""
+    backward, up = directions
+    right, above = _axes(-backward, up)
+    target = (points.min(axis=0) + points.max(axis=0)) / 2
+    distance = 0.0
+    for _ in range(4):  # moving the target changes the perspective a little: it settles at once
+        x, y, nearer = ((points - target) @ axis for axis in (right, above, backward))
+        # A point at height y is in the picture when |y| <= half (distance - nearer).
+        needed = [np.max(nearer + (np.abs(v) + margin) / h) for v, h in zip((x, y), half, strict=True)]
+        distance = float(max(*needed, 1e-6))
+        across, along = (v / np.maximum(distance - nearer, 1e-9) for v in (x, y))
+        target = target + distance / 2 * ((across.min() + across.max()) * right + (along.min() + along.max()) * above)
+    return target + backward * distance, target
+
+
+def _points(frames: Sequence[Frame]) -> np.ndarray:
+    """Points to be seen: some particles of all frames and all solids, without the strays that would make all small."""
+    found = []
+    for frame in frames:
+        found += _solids(frame)
+        if len(frame):
+            position = frame["position"]
+            low, high = np.percentile(position, [STRAYS, 100 - STRAYS], axis=0)
+            some = position[:: max(1, len(position) // ENOUGH)]
+            found.append(np.clip(some, low, high))
+    found += _containers(frames, found)
+    return np.concatenate(found) if found else np.array([[-0.5] * 3, [0.5] * 3])
+
+
+def _containers(frames: Sequence[Frame], inside: list[np.ndarray]) -> list[np.ndarray]:
+    """Corners of box containers that are not much larger than what is in them."""
+    if not inside:
+        return []
+    room = 1.6 * np.max(np.ptp(np.concatenate(inside), axis=0))
+    found = []
+    for solid in frames[0].solids:
+        shape, pose = solid.get("shape", {}), np.asarray(solid.get("pose", np.eye(4)), dtype=float)
+        if solid.get("container") and shape.get("type") == "box" and max(shape["size"]) <= room:
+            corners = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, 8).T * shape["size"]
+            found.append(corners @ pose[:3, :3].T + pose[:3, 3])
+    return found
+
+
+def _solids(frame: Frame) -> list[np.ndarray]:
+    """Points around each solid that one would want to see: not containers, not planes."""
+    found = []
+    for solid in frame.solids:
+        if not solid.get("container"):
+            pose = np.asarray(solid.get("pose", np.eye(4)), dtype=float)
+            points, _ = surface(solid.get("shape", {}), np.inf)
+            if len(points):
+                found.append(points @ pose[:3, :3].T + pose[:3, 3])
+    return found
+
+
+def _floor(frames: Sequence[Frame], lowest: float) -> float:
+    """Height of the ground: a plane or a container's bottom just below the particles, otherwise the lowest particle."""
+    heights = []
+    for frame in frames[:1]:
+        for solid in frame.solids:
+            shape, pose = solid.get("shape", {}), np.asarray(solid.get("pose", np.eye(4)), dtype=float)
+            if shape.get("type") == "plane" and pose[frame.up_axis, 1] > 0.99:
+                heights.append(pose[frame.up_axis, 3])
+            elif shape.get("type") == "box" and solid.get("container"):
+                heights.append(pose[frame.up_axis, 3] - np.abs(pose[frame.up_axis, :3]) @ np.asarray(shape["size"]) / 2)
+    spacing = frames[0].spacing if frames else 0.0
+    # A surface in the middle of the particles is not what they stand on.
+    below = [height for height in heights if height <= lowest + spacing]
+    return float(max(below)) if below else float(lowest - spacing / 2)
