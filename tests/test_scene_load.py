@@ -254,20 +254,40 @@ def test_volumes(shape, volume):
     assert shape.volume() == pytest.approx(volume, rel=1e-5)
 
 
-def test_estimates_are_upper_limits_of_random_counting():
-    """Volumes of shapes whose formula is only a bound, against points thrown at their box."""
-    import random
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Box(size=(1, 2, 0.5), rounding=0.1, rotation=(20, 30, 40)),
+        Sphere(radius=0.5),
+        Capsule(radius=0.3, height=0.7, position=(3, 2, 1)),
+        Cylinder(radius=0.4, height=1.0),
+        Cone(radius=0.5, top_radius=0.2, height=1.0),
+        Funnel(top_radius=0.8, bottom_radius=0.3, height=0.8, thickness=0.15),
+        Torus(radius=0.6, tube=0.2),
+        Bear(height=1.5),
+        Union(parts=[Sphere(radius=0.4), Capsule(radius=0.3, height=0.5, position=(0.5, 1, 0), rotation=(0, 0, 45))]),
+        Union(parts=[Sphere(radius=0.4), Sphere(radius=0.4, position=(0.7, 0, 0))], blend=0.3, position=(1, 1, 1)),
+        Union(parts=[Bear(height=1, position=(2, 0, 0)), Union(parts=[Box(size=(1, 1, 1), position=(0, 0, 1))])]),
+    ],
+    ids=lambda shape: shape.type,
+)
+def test_estimates_hold_the_particles_that_really_fit(shape):
+    """Upper estimates of volume and box, against the filled shape; not wasteful either."""
+    import numpy as np
 
-    throw = random.Random(1)
-    funnel = Funnel(top_radius=1.0, bottom_radius=0.3, height=1.0, thickness=0.1)
-    size = funnel.extent()
-    inside, trials = 0, 20000
-    for _ in range(trials):
-        x, y, z = ((throw.random() - 0.5) * edge for edge in size)
-        inner = 0.3 + (y + 0.5) * 0.7
-        slope = math.hypot(1.0, 0.7)  # thickness is measured across the wall
-        inside += inner <= math.hypot(x, z) <= inner + 0.1 * slope
-    assert funnel.volume() >= 0.97 * inside / trials * math.prod(size)
+    from viscoil import backend
+    from viscoil.solids.assembly import signed_distance
+
+    backend.start("cpu")
+    spacing = 0.03
+    own_frame = shape.model_copy(update={"position": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.0)})
+    middle, half = np.array(shape.middle()), np.array(shape.extent()) / 2
+    axes = [np.arange(m - 1.4 * h, m + 1.4 * h, spacing) for m, h in zip(middle, half, strict=True)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)  # reaches well beyond the box
+    inside = points[signed_distance(own_frame, points) < 0]
+    assert (np.abs(inside - middle) <= half + 1e-6).all()
+    estimate = shape.volume() / spacing**3
+    assert 0.45 * estimate < len(inside) < 1.03 * estimate
 
 
 def test_estimate_counts_fluids_and_emitters():
