@@ -58,8 +58,9 @@ def decode(content: bytes, path: Path) -> Checkpoint:
     _check(content, path)
     handle = h5py.h5f.open_file_image(content[_BLOCK:])
     with h5py.File(handle) as file:
-        frame, scene_hash, version = (file.attrs[name] for name in ("frame", "scene_hash", "viscoil"))
-        return Checkpoint(int(frame), str(scene_hash), str(version), _fetch(file["state"]))
+        about: Any = file.attrs
+        state: Any = file["state"]
+        return Checkpoint(int(about["frame"]), str(about["scene_hash"]), str(about["viscoil"]), _fetch(state))
 
 
 def _digest(version: int, body: bytes) -> str:

@@ -92,8 +92,8 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two arrays have the same type, shape and bits (unlike ==, tells 0.0 from -0.0)."""
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
-    as_bytes = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b)]
-    return bool(np.array_equal(*as_bytes))
+    left, right = (np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b))
+    return bool(np.array_equal(left, right))
 
 
 def plain(value: Any) -> Any:

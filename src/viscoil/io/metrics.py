@@ -86,10 +86,8 @@ def _text(value: Any) -> str:
         return str(int(value))
     if isinstance(value, int | np.integer):
         return str(int(value))
-    if isinstance(value, np.float32):
-        return str(value)  # the shortest digits that give this float32 back
-    if isinstance(value, float | np.floating):
-        return repr(float(value))
+    if isinstance(value, (float, np.floating)):
+        return str(value)  # the shortest digits that give the same number back, also for float32
     return " ".join(str(value).split())
 
 

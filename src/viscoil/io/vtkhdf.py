@@ -6,6 +6,7 @@ whole frame under FieldData. The group ``viscoil`` holds what VTK has no place f
 
 import json
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -67,7 +68,8 @@ def read(path: Path) -> Frame:
     """The frame stored in ``path``, bit for bit as it was written."""
     try:
         with h5py.File(path, "r") as file:
-            root, own = file["VTKHDF"], file["viscoil"]
+            root: Any = file["VTKHDF"]
+            own: Any = file["viscoil"]
             header, shapes = json.loads(own["header"][()]), json.loads(own["shapes"][()])
             fields = {}
             for name, shape in shapes.items():

@@ -77,5 +77,5 @@ def _blur(grid: np.ndarray) -> np.ndarray:
     for axis in range(3):
         padded = np.concatenate([np.zeros_like(grid.take([0], axis)), grid, np.zeros_like(grid.take([0], axis))], axis)
         n = grid.shape[axis]
-        grid = sum(padded.take(range(k, k + n), axis) for k in range(3)) / np.float32(3)
+        grid = np.sum([padded.take(range(k, k + n), axis) for k in range(3)], axis=0) / np.float32(3)
     return grid

@@ -6,6 +6,7 @@ hollows, the large shape of the surface), so that a body of particles reads as o
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -77,7 +78,7 @@ def film(
     images = [picture(frame, size=size, camera=camera, colour_by=colour_by) for frame in frames]
     if not images:
         raise SceneError("a film needs at least one frame.")
-    options = {"quality": 80, "method": 4} if path.suffix.lower() == ".webp" else {"optimize": True}
+    options: dict[str, Any] = {"quality": 80, "method": 4} if path.suffix.lower() == ".webp" else {"optimize": True}
     images[0].save(path, save_all=True, append_images=images[1:], duration=round(1000 / fps), loop=0, **options)
     return path
 
@@ -196,9 +197,10 @@ def _colours(frame: Frame, colour_by: str, limits: tuple[float, float] | None) -
 def _parse_colour(colour: object) -> tuple[float, float, float]:
     """Three numbers from 0 to 1 or "#rrggbb"; anything else is drawn in the default colour."""
     if isinstance(colour, str) and colour.startswith("#") and len(colour) == 7:
-        return tuple(int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+        red, green, blue = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+        return red, green, blue
     if isinstance(colour, list | tuple | np.ndarray) and len(colour) == 3:
-        return tuple(float(c) for c in colour)
+        return float(colour[0]), float(colour[1]), float(colour[2])
     return DEFAULT_COLOUR
 
 

@@ -31,14 +31,22 @@ def splat(
     on_screen = near & (x > -pixels) & (x < size[0] + pixels) & (y > -pixels) & (y < size[1] + pixels)
     kept = np.flatnonzero(on_screen)
     if len(kept):
-        kept = kept[_maybe_visible(x[kept], y[kept], depth[kept], radius[kept], pixels[kept], size)]
+        balls = np.flatnonzero(~flat[kept])
+        if len(balls):
+            limits = np.percentile(pixels[kept][balls], [10, 98])
+            visible = _maybe_visible((x[kept], y[kept], depth[kept]), radius[kept], pixels[kept], limits, size)
+            kept = kept[visible]
     kept = kept[np.argsort(-depth[kept], kind="stable")]  # far to near: later writes win
     return _draw(kept, (x, y, depth), radius, np.maximum(pixels, 0.71), size, flat)
 
 
-def _maybe_visible(x, y, depth, radius, pixels, size) -> np.ndarray:
-    """False for splats hidden behind a cell-wise bound of the depth of what is in front of them."""
-    small, large = (float(p) for p in np.percentile(pixels, [10, 98]))
+def _maybe_visible(at, radius, pixels, limits, size) -> np.ndarray:
+    """False for splats hidden behind a cell-wise bound of the depth of what is in front of them.
+
+    ``limits`` are the radii [pixels] of small and of large balls; smaller ones hide nothing, larger ones always stay.
+    """
+    x, y, depth = at
+    small, large = limits
     cell = max(0.2 * small, 1.0)
     reach = int(np.ceil(large / cell))  # cells a large ball extends to each side of its centre's
     if cell > 0.35 * small or reach > 16:
