@@ -38,8 +38,9 @@ def _first_touch(solid: qd.i32, a: vec3, b: vec3, radius: qd.f32, solids: Solids
 
 
 @qd.func
-def resolve(x: vec3, x0: vec3, radius: qd.f32, solid: qd.i32, solids: Solids, parts: Parts) -> vec3:
-    """New place of a particle that moves from x0 to x during the step, kept at φ ≥ radius of one solid."""
+def resolve(x: vec3, x0: vec3, contact_radius: qd.f32, solid: qd.i32, solids: Solids, parts: Parts) -> vec3:
+    """New place of a particle that moves from x0 to x during the step, kept at φ ≥ contact_radius · standoff of one solid."""
+    radius = contact_radius * solids.standoff[solid]
     a = solids.rotation0[solid].transpose() @ (x0 - solids.position0[solid])
     b = solids.rotation[solid].transpose() @ (x - solids.position[solid])
     path = b - a

@@ -32,6 +32,7 @@ class Solids:
     sign: Floats  # [solid] 1, or -1 for a container
     blend: Floats  # [solid] smoothing length of the union [m]
     bound: Floats  # [solid] radius of a sphere around the frame's origin that holds it [m]; huge for the unbounded
+    standoff: Floats  # [solid] contact radius relative to the solver's: less where boundary samples already push
     friction: Floats  # [solid] Coulomb coefficient; 1e30 = no-slip
     rotation: Matrices  # [solid] pose at the end of the step
     position: Vectors

@@ -340,6 +340,13 @@ class Neighbors:
             self.list, self.periodic, backend.current().is_gpu,
         )  # fmt: skip
 
+    def to_numpy(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """(neighbours of each particle (n,), their indices (n, width)); entries beyond the count are set to 0."""
+        number = self.list.count.to_numpy()[:count]
+        index = self.list.index.to_numpy()[: self.capacity * self._width]
+        rows = index.reshape(self._width, self.capacity).T if self.list.row == 1 else index.reshape(-1, self._width)
+        return number, np.where(np.arange(self._width) < number[:, None], rows[:count], 0)
+
     def overflow(self) -> int:
         """Neighbours the fullest particle has when the list was too short, else 0. Waits for the device."""
         needed = int(self.list.needed.to_numpy()[0])

@@ -1,0 +1,143 @@
+"""The density constraint of Position Based Fluids (Macklin & Müller 2013), eqs. 1–14 with the typos resolved.
+
+Written with volumes V = m/ρ₀ instead of masses, C_i = Σ_j V_j W_ij − 1, so that boundary samples are neighbours like any
+other and fluids of different density meet without a jump. With w the inverse masses:
+
+    λ_i  = −C_i / (Σ_k w_k |∇_k C_i|² + ε)                                         (9), (11)
+    Δx_i = w_i Σ_j (λ_i V_j + λ_j V_i + s_ij V_j) ∇W_ij                              (12), (14)
+    s_ij = −k (W(x_ij)/W(Δq))ⁿ                                                      (13)
+
+Pairs receive opposite impulses, because ∇W_ij is antisymmetric and fluid particles share one volume.
+"""
+
+from dataclasses import dataclass
+
+import quadrants as qd
+
+from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
+from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.smoothing import poly6, spiky_gradient
+
+
+@dataclass(frozen=True)
+class DensityNumbers:
+    """Parameters of the constraint."""
+
+    support: qd.f32  # h [m]
+    softness: qd.f32  # ε of eq. 11 [1/m²]
+    repulsion: qd.f32  # k of eq. 13 in units of λ [m²]
+    reference: qd.f32  # 1/W(Δq) [m³]
+    unilateral: qd.i32  # 1: only compression is corrected, C ← max(C, 0)
+
+
+@qd.func
+def coincident(a: qd.i32, b: qd.i32, h: qd.f32) -> vec3:
+    """A tiny fixed displacement between two particles at the same place, opposite for the two of them."""
+    low = qd.cast(qd.min(a, b), qd.u32)
+    high = qd.cast(qd.max(a, b), qd.u32)
+    # Two rounds of integer mixing: any scrambling of the pair of ids will do.
+    m = (low * qd.u32(0x9E3779B1)) ^ (high * qd.u32(0x85EBCA77))
+    m = (m ^ (m >> 15)) * qd.u32(0xC2B2AE3D)
+    x = qd.cast(m & 1023, qd.f32) - 511.5
+    y = qd.cast((m >> 10) & 1023, qd.f32) - 511.5
+    z = qd.cast((m >> 20) & 1023, qd.f32) - 511.5
+    sign = qd.select(a < b, 1.0, -1.0)
+    return sign * 1e-6 * h * vec3(x, y, z).normalized()
+
+
+@qd.func(requires_top_level=True)
+def multipliers(
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
+    error: Floats, multiplier: Floats, periodic: qd.template(),
+):  # fmt: skip
+    """λ_i of eq. 11; error[i] = max(C_i, 0), what is left to correct."""
+    for i in range(n):
+        if p.inverse_mass[i] > 0.0:
+            h2 = c.support * c.support
+            xi = x[i]
+            density = p.volume[i] * poly6(0.0, c.support)
+            own = vec3(0.0)
+            squares = 0.0
+            base = i * near.row
+            for k in range(near.count[i]):
+                j = near.index[base + k * near.column]
+                d = separation(xi, x[j], torus, periodic)
+                r2 = d.dot(d)
+                if r2 < h2:
+                    volume = p.volume[j]
+                    density += volume * poly6(r2, c.support)
+                    gradient = volume * spiky_gradient(r2, c.support) * d
+                    own += gradient
+                    squares += p.inverse_mass[j] * gradient.dot(gradient)
+            excess = density - 1.0
+            error[i] = qd.max(excess, 0.0)
+            if c.unilateral == 1:
+                excess = qd.max(excess, 0.0)
+            multiplier[i] = -excess / (squares + p.inverse_mass[i] * own.dot(own) + c.softness)
+        else:
+            error[i] = 0.0
+            multiplier[i] = 0.0
+
+
+@qd.func(requires_top_level=True)
+def corrections(
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
+    multiplier: Floats, correction: Vectors, power: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Δx_i of eq. 14; ``power`` is n of eq. 13."""
+    for i in range(n):
+        total = vec3(0.0)
+        if p.inverse_mass[i] > 0.0:
+            h2 = c.support * c.support
+            xi = x[i]
+            own = multiplier[i]
+            volume = p.volume[i]
+            base = i * near.row
+            for k in range(near.count[i]):
+                j = near.index[base + k * near.column]
+                d = separation(xi, x[j], torus, periodic)
+                r2 = d.dot(d)
+                if r2 < h2:
+                    if r2 < 1e-12 * h2:
+                        d = coincident(p.id[i], p.id[j], c.support)
+                    weight = own * p.volume[j] + multiplier[j] * volume
+                    if c.repulsion > 0.0:
+                        ratio = poly6(r2, c.support) * c.reference
+                        strength = c.repulsion
+                        for _ in qd.static(range(power)):
+                            strength *= ratio
+                        weight -= strength * p.volume[j]
+                    total += weight * spiky_gradient(r2, c.support) * d
+            total *= p.inverse_mass[i]
+        correction[i] = total
+
+
+@qd.func(requires_top_level=True)
+def chunk_sums(values: Floats, n: qd.i32, partial: Floats):
+    """partial[c] = sum of the 256 values of chunk c: always the same order, whatever the threads do."""
+    for chunk in range((n + 255) // 256):
+        total = 0.0
+        for i in range(chunk * 256, qd.min((chunk + 1) * 256, n)):
+            total += values[i]
+        partial[chunk] = total
+
+
+@qd.func(requires_top_level=True)
+def count_down(left: qd.types.NDArray[qd.i32, 0], used: Ints):
+    """One iteration fewer to go."""
+    for _ in range(1):
+        left[()] = left[()] - 1
+        used[0] += 1
+
+
+@qd.func(requires_top_level=True)
+def stop_when_small(
+    left: qd.types.NDArray[qd.i32, 0], used: Ints, partial: Floats, n: qd.i32, movers: qd.i32, tolerance: qd.f32, least: qd.i32
+):
+    """Ends the loop once the mean compression is below the tolerance, after at least ``least`` iterations."""
+    for _ in range(1):
+        total = qd.cast(0.0, qd.f64)
+        for chunk in range((n + 255) // 256):
+            total += qd.cast(partial[chunk], qd.f64)
+        if used[0] >= least and total < qd.cast(tolerance, qd.f64) * movers:
+            left[()] = 0

@@ -1,0 +1,137 @@
+"""From a scene to a world that can be stepped."""
+
+from typing import Any
+
+import numpy as np
+
+from viscoil import backend, solvers
+from viscoil.errors import SceneError
+from viscoil.material import unsupported
+from viscoil.scene.emitters import Nozzle
+from viscoil.scene.fill import fill_shape, jittered
+from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
+from viscoil.sph.calibration import calibrate
+from viscoil.world import World
+
+TOUCHING = 0.5  # particles of different fluids closer than this (in spacings) overlap
+
+
+class Built:
+    """A world, its solver, and what else the time loop needs."""
+
+    def __init__(self, scene: Any):
+        backend.start()
+        self.notes: list[str] = []
+        self.materials = scene.used_materials()
+        params = scene.solver
+        support = params.support * scene.spacing
+        lattice = calibrate(scene.spacing, support)
+        reach = support * (1 + params.margin)
+        self.world = World(scene.spacing, support, lattice, scene.solid, scene.domain, reach)
+        self.world.gravity = tuple(float(g) for g in scene.gravity)
+        self.nozzles = [Nozzle(emitter, scene.spacing) for emitter in scene.emitter]
+        self._fill(scene)
+        self._sample_boundaries(scene)
+        self._check_nozzles(scene)
+        if self.world.fluid_count == 0 and not scene.emitter:
+            raise SceneError(
+                "the scene holds no particles: every [[fluid]] is thinner than one spacing or lies inside a solid, "
+                "and there is no [[emitter]]"
+            )
+        self.solver = solvers.solver_class(params.method)(params, self.world)
+        for name, material in self.materials.items():
+            self.notes += [f"{name}: {text}" for text in unsupported(material, set(self.solver.honours))]
+
+    def _fill(self, scene: Any) -> None:
+        groups, names = [], list(self.materials)
+        for number, fluid in enumerate(scene.fluid):
+            x = fill_shape(fluid.shape, scene.spacing)
+            if len(x) == 0:
+                raise SceneError(
+                    f"fluid.{number}: its {fluid.shape.type} holds no particle at a spacing of {scene.spacing:g} m; "
+                    "expected a larger shape or a smaller spacing",
+                    key=f"fluid.{number}.shape",
+                )
+            x = jittered(x, fluid.jitter, scene.spacing, fluid.seed)
+            spin = np.cross(np.asarray(fluid.angular_velocity, float), x - np.asarray(fluid.shape.position, float))
+            groups.append((x, np.asarray(fluid.velocity, float) + spin, names.index(fluid.material)))
+        groups = self._outside_solids(groups)
+        if groups:
+            everyone = np.concatenate([x for x, _, _ in groups])
+            owner = np.repeat(np.arange(len(groups)), [len(x) for x, _, _ in groups])
+            if len(groups) > 1 and len(everyone):
+                for a, b, pairs in overlaps(everyone, owner, TOUCHING * scene.spacing):
+                    raise SceneError(
+                        f"fluid.{b} overlaps fluid.{a}: {pairs} pairs of particles are closer than half a spacing; "
+                        "move one of them or make it smaller",
+                        key=f"fluid.{b}.shape",
+                    )
+        for x, v, material in groups:
+            self.world.add(self.fluid_values(x, v, material))
+
+    def _outside_solids(self, groups: list[Any]) -> list[Any]:
+        """Fluid does not start inside solids: a full bath with a figure in it is written as box and figure."""
+        world, clear = self.world, 0.45 * self.world.spacing
+        result, dropped = [], 0
+        for x, v, material in groups:
+            free = np.ones(len(x), bool)
+            for index in range(len(world.solids)):
+                free &= world.solids.distance(index, x) > clear
+            dropped += int((~free).sum())
+            result.append((x[free], v[free], material))
+        if dropped:
+            self.notes.append(f"{dropped} particles would have started inside solids and were left out")
+        return result
+
+    def fluid_values(self, x: np.ndarray, v: np.ndarray, material: int) -> dict[str, np.ndarray]:
+        """Fields of new fluid particles of one material (index)."""
+        densities = [m.density for m in self.materials.values()]
+        n = len(x)
+        return {
+            "position": x,
+            "velocity": v,
+            "material": np.full(n, material),
+            "volume": np.full(n, self.world.lattice.volume),
+            "inverse_mass": np.full(n, densities[0] / densities[material]),
+        }
+
+    def _sample_boundaries(self, scene: Any) -> None:
+        for index, solid in enumerate(scene.solid):
+            if solid.boundary != "particles":
+                continue
+            rest = sample_surface(solid.shape, scene.spacing)
+            rotation, position = self.world.solids.pose(index, 0.0)
+            n = len(rest)
+            self.world.add(
+                {
+                    "position": rest @ rotation.T + position,
+                    "rest": rest,
+                    "solid": np.full(n, index),
+                    "material": np.full(n, -1),
+                    "volume": sample_volumes(rest, self.world.support),
+                    "inverse_mass": np.zeros(n),
+                }
+            )
+
+    def _check_nozzles(self, scene: Any) -> None:
+        for number, nozzle in enumerate(self.nozzles):
+            if len(nozzle.section) == 0:
+                raise SceneError(
+                    f"emitter.{number}: its opening is smaller than one particle spacing ({scene.spacing:g} m); "
+                    "expected a larger shape or a smaller spacing",
+                    key=f"emitter.{number}.shape",
+                )
+        still = [(k, n) for k, n in enumerate(self.nozzles) if not n.emitter.motion]
+        if len(still) < 2:
+            return
+        places = [n.section @ n.pose(n.emitter.start)[0].T + n.pose(n.emitter.start)[1] for _, n in still]
+        owner = np.repeat([k for k, _ in still], [len(x) for x in places])
+        for a, b, _ in overlaps(np.concatenate(places), owner, TOUCHING * scene.spacing):
+            first, second = scene.emitter[a], scene.emitter[b]
+            if first.start < second.end and second.start < first.end:
+                raise SceneError(
+                    f"emitter.{b} overlaps emitter.{a}: their openings share space while both are switched on; "
+                    "move one of them or let them run one after the other",
+                    key=f"emitter.{b}.position",
+                )
+

@@ -1,0 +1,389 @@
+"""The only time loop: step, check, emit, remove, and hand frames to whoever watches."""
+
+import math
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import quadrants as qd
+
+from viscoil import backend
+from viscoil.errors import RunFolderError, SimulationFailed
+from viscoil.io.frame import Frame
+from viscoil.particles import FIELDS, Floats, Ints, Particles, allocate_array
+from viscoil.scene.build import Built
+from viscoil.solids.sdf import Parts, Solids, distance
+from viscoil.sph.operators import density_kernel
+
+REORDER_EVERY = 8  # steps between two passes that bring memory into cell order
+HALVINGS = 6  # a failing step is tried with up to 2⁶ shorter ones
+FULL = 0.8  # share of the lattice's neighbours from which a particle counts as inside the fluid
+
+
+@qd.kernel(fastcache=True)
+def _mark_sunk(p: Particles, n: qd.i32, sink: qd.i32, solids: Solids, parts: Parts, gone: Ints, number: Ints):
+    """gone[i] = 1 for fluid particles whose centre is inside a sink."""
+    for i in range(n):
+        if p.solid[i] < 0:
+            local = solids.rotation[sink].transpose() @ (p.position[i] - solids.position[sink])
+            if distance(sink, local, solids, parts) < 0.0:
+                gone[i] = 1
+                qd.atomic_add(number[0], 1)
+
+
+@qd.kernel(fastcache=True)
+def _store_density(p: Particles, n: qd.i32, rest: Floats, ratio: Floats):
+    """ρ_i = (ρ_i/ρ₀) ρ₀ of the particle's material."""
+    for i in range(n):
+        if p.material[i] >= 0:
+            p.density[i] = ratio[i] * rest[p.material[i]]
+
+
+class Simulation:
+    """A scene being simulated.
+
+    >>> sim = Simulation(load("dam_break"))
+    >>> for frame in sim.frames(10):
+    ...     print(frame.time, frame["position"].max())
+    """
+
+    def __init__(
+        self,
+        scene: Any,
+        device: str = "auto",
+        threads: int | None = None,
+        callback: Callable[["Simulation"], None] | None = None,
+    ):
+        """callback: called after every step with the simulation."""
+        backend.start(device, threads)
+        scene.check()
+        scene.check_size()
+        self.scene = scene
+        self.callback = callback
+        self._built = Built(scene)
+        self.world = self._built.world
+        self.solver = self._built.solver
+        self.nozzles = self._built.nozzles
+        self.notes: list[str] = list(self._built.notes)
+        self.frame_index = 0
+        self._started = False  # frame 0 was handed out
+        self._largest_speed = float(np.linalg.norm(self.world.get("velocity"), axis=1).max(initial=0.0))
+        self._limited_by = ""
+        self._retries = 0
+        self._steps_in_frame = 0
+        self._last_dt = 0.0
+        self._metrics: dict[str, Any] = {}
+        self._ratio = allocate_array(qd.f32, max(self.world.capacity, 1))
+        self._rest = allocate_array(qd.f32, len(self._built.materials))
+        self._rest.from_numpy(np.array([m.density for m in self._built.materials.values()], np.float32))
+        self._sinks = self._sink_solids()
+        self._release()
+        self.world.fit_cells()
+        self._measure(0.0)
+
+    # --- what users look at ------------------------------------------------------------------------------------------
+    @property
+    def time(self) -> float:
+        """Simulated time [s]."""
+        return self.world.time
+
+    @property
+    def step_count(self) -> int:
+        """Time steps since the start."""
+        return self.world.steps
+
+    @property
+    def particles(self) -> int:
+        """Fluid particles."""
+        return self.world.fluid_count
+
+    def metrics(self) -> dict[str, Any]:
+        """Numbers of the last finished frame."""
+        return dict(self._metrics)
+
+    def frame(self) -> Frame:
+        """A host copy of the fluid as it is now."""
+        world, scene = self.world, self.scene
+        order = world.fluid_order()
+        wanted = ["position", "velocity", "id", "material", *scene.output.fields]
+        fields = {name: world.get(name)[order] for name in dict.fromkeys(wanted)}
+        materials = [
+            {"name": name, "colour": list(m.colour), "density": m.density} for name, m in self._built.materials.items()
+        ]
+        solids = []
+        for index, solid in enumerate(scene.solid):
+            rotation, position = world.solids.pose(index, world.time)
+            pose = np.eye(4)
+            pose[:3, :3], pose[:3, 3] = rotation, position
+            shape = solid.shape.model_dump(exclude={"position", "rotation"})
+            solids.append(
+                {
+                    "name": solid.name or f"solid {index}",
+                    "pose": pose.tolist(),
+                    "shape": shape,
+                    "container": solid.container,
+                    "colour": list(solid.colour),
+                }
+            )
+        return Frame(
+            index=self.frame_index, time=world.time, step=world.steps, fields=fields, spacing=scene.spacing, up=scene.up,
+            materials=materials, solids=solids, title=scene.title,
+        )  # fmt: skip
+
+    # --- going on ----------------------------------------------------------------------------------------------------
+    def frames(self, count: int | None = None) -> Iterator[Frame]:
+        """Yields frame 0 (once, when fresh), then simulates and yields frames up to number ``count``."""
+        last = self.scene.time.frames if count is None else count
+        if not self._started:
+            self._started = True
+            if self.frame_index == 0:
+                yield self.frame()
+        while self.frame_index < last:
+            self.advance_frame()
+            yield self.frame()
+
+    def step(self) -> dict[str, Any]:
+        """One time step of the length the scene asks for, cut at the next frame; returns its length and speed."""
+        end = (self.frame_index + 1) * self.scene.time.frame_time
+        dt, _ = self._next_step(end - self.world.time)
+        self._advance(dt, 1)
+        if self.world.time >= end - 1e-9 * self.scene.time.frame_time:
+            self._finish_frame(0.0)
+        return {"dt": dt, "time": self.world.time, "speed_max": self._largest_speed}
+
+    def advance_frame(self) -> None:
+        """Simulates up to the next frame."""
+        begin = perf_counter()
+        end = (self.frame_index + 1) * self.scene.time.frame_time
+        while self.world.time < end - 1e-9 * self.scene.time.frame_time:
+            dt, steps = self._next_step(end - self.world.time)
+            self._advance(dt, steps)
+        self._finish_frame(perf_counter() - begin)
+
+    def _finish_frame(self, seconds: float) -> None:
+        self.frame_index += 1
+        self._started = True
+        self.world.time = self.frame_index * self.scene.time.frame_time  # no drift from adding many small steps
+        self._measure(seconds)
+
+    def _next_step(self, remaining: float) -> tuple[float, int]:
+        """(Δt [s], steps that may be launched without looking) for what remains of the frame."""
+        t = self.scene.time
+        if t.cfl is None:
+            wanted = t.frame_time / t.steps_per_frame if t.steps_per_frame else t.step
+            self._limited_by = "fixed step"
+        else:
+            speed = max(self._largest_speed, 1e-6)
+            wanted = t.cfl * self.scene.spacing / speed
+            self._limited_by = f"CFL {t.cfl:g} at {speed:.3g} m/s"
+            if t.max_step and wanted > t.max_step:
+                wanted, self._limited_by = t.max_step, "max_step"
+            if t.min_step and wanted < t.min_step:
+                wanted, self._limited_by = t.min_step, "min_step"
+        steps = max(1, math.ceil(remaining / wanted - 1e-6))
+        if steps == 1 and wanted > remaining:
+            self._limited_by = "frame time"
+        return remaining / steps, (steps if self._may_run_ahead() else 1)
+
+    def _may_run_ahead(self) -> bool:
+        """Whether the host has nothing to do between steps, so that a GPU need not wait for it."""
+        busy = self.nozzles or self._sinks or self.world.solids.moving or self.callback
+        return backend.current().is_gpu and not busy and self.scene.time.cfl is None
+
+    # --- one or more steps, safely -----------------------------------------------------------------------------------
+    def _advance(self, dt: float, steps: int) -> None:
+        """``steps`` steps of ``dt``; shorter ones where the state explodes, longer lists where they overflow."""
+        world = self.world
+        parts = 1
+        while True:
+            world.remember()
+            world.reset_status()
+            for k in range(steps * parts):
+                begin = world.time + k * dt / parts
+                if world.solids.moving:
+                    world.solids.place(begin, begin + dt / parts)
+                if world.count:
+                    self.solver.step(world, dt / parts)
+            if needed := world.neighbors.overflow():
+                world.go_back()
+                world.neighbors.widen(needed)
+                continue
+            bad, speed = world.read_status()
+            if bad is None:
+                break
+            world.go_back()
+            self._retries += 1
+            parts *= 2
+            if parts > 2**HALVINGS:
+                raise SimulationFailed(self._obituary(bad, dt))
+        self._largest_speed = speed
+        self._last_dt = dt / parts
+        self._steps_in_frame += steps * parts
+        world.steps += steps * parts
+        world.time += steps * dt
+        self._warn_about_speed(dt / parts)
+        self._after_step()
+
+    def _after_step(self) -> None:
+        world = self.world
+        if world.count and world.steps % REORDER_EVERY == 0:
+            world.reorder()
+        self._remove_sunk()
+        self._release()
+        if self.callback:
+            self.callback(self)
+
+    def _release(self) -> None:
+        """Lets the nozzles emit up to now."""
+        for nozzle in self.nozzles:
+            x, v = nozzle.release(self.world.time)
+            material = list(self._built.materials).index(nozzle.emitter.material)
+            if self.world.add(self._built.fluid_values(x, v, material)):
+                self.solver.resize(self.world.capacity)
+                self._ratio = allocate_array(qd.f32, self.world.capacity)
+
+    def _sink_solids(self) -> Any:
+        from viscoil.scene.parts import Solid
+        from viscoil.solids.assembly import SolidSet
+
+        return SolidSet([Solid(shape=s.shape) for s in self.scene.sink]) if self.scene.sink else None
+
+    def _remove_sunk(self) -> None:
+        world = self.world
+        if not self._sinks or not world.count:
+            return
+        gone, number = allocate_array(qd.i32, world.count), allocate_array(qd.i32, 1)
+        for index, sink in enumerate(self.scene.sink):
+            if sink.start <= world.time < sink.end:
+                _mark_sunk(
+                    world.particles, world.count, index, self._sinks.device, self._sinks.parts, gone, number
+                )
+        if number.to_numpy()[0]:
+            world.keep_only(gone.to_numpy()[: world.count] == 0)
+
+    def _warn_about_speed(self, dt: float) -> None:
+        moved = self._largest_speed * dt / self.world.support
+        text = "particles move more than one support radius per step"
+        if moved > 1 and not any(text in note for note in self.notes):
+            self.notes.append(
+                f"t = {self.world.time:.4g} s: {text} ({moved:.2g} h at {self._largest_speed:.3g} m/s); walls still hold "
+                "(paths are traced), but neighbours can pass through each other: shorter steps are better"
+            )
+
+    def _obituary(self, particle: int, dt: float) -> str:
+        where = np.nonzero(self.world.get("id") == particle)[0]
+        place = self.world.get("position")[where[0]] if len(where) else np.full(3, np.nan)
+        speed = self._largest_speed
+        cause = "particles started too close together or inside a solid"
+        if speed * dt > self.world.support:
+            cause = f"the time step is too long for speeds of {speed:.3g} m/s: nothing should move farther than h per step"
+        elif self.world.steps > 10:
+            cause = "a solid moves through the fluid too fast or squeezes it, or the time step is too long"
+        return (
+            f"the simulation exploded at t = {self.world.time:.6g} s (step {self.world.steps}): particle {particle} near "
+            f"({place[0]:.4g}, {place[1]:.4g}, {place[2]:.4g}) m left all bounds, and {2**HALVINGS} times shorter steps "
+            f"did not help. Likely cause: {cause}. Every finished frame is kept."
+        )
+
+    # --- measuring ---------------------------------------------------------------------------------------------------
+    def _measure(self, seconds: float) -> None:
+        """Densities and the frame's row of metrics; also brings memory and cells into order for the next frame."""
+        world = self.world
+        with world.stages("measure"):
+            world.fit_cells()
+            if world.count:
+                world.neighbors.find(world.particles.position, world.particles, world.count)
+                while needed := world.neighbors.overflow():
+                    world.neighbors.widen(needed)
+                    world.neighbors.find(world.particles.position, world.particles, world.count)
+                density_kernel(
+                    world.particles, world.particles.position, world.count, world.neighbors.list, world.neighbors.torus,
+                    world.support, self._ratio, world.neighbors.periodic,
+                )  # fmt: skip
+                _store_density(world.particles, world.count, self._rest, self._ratio)
+            row = self._row()
+            world.reorder()
+        stages = {f"seconds_{name}": value for name, value in world.stages.taken().items()}
+        self._metrics = {**row, "seconds": seconds, **stages}
+        self._steps_in_frame = self._retries = 0
+
+    def _row(self) -> dict[str, Any]:
+        world = self.world
+        ratio = self._ratio.to_numpy()[: world.count]
+        listed = world.neighbors.list.count.to_numpy()[: world.count]
+        fluid = world.get("solid") < 0
+        inside = fluid & (listed >= FULL * world.lattice.neighbors)
+        v, x = world.get("velocity")[fluid].astype(float), world.get("position")[fluid].astype(float)
+        density = np.array([m.density for m in self._built.materials.values()])[world.get("material")[fluid]]
+        mass = density * world.spacing**3
+        momentum = (mass[:, None] * v).sum(0)
+        up = "xyz".index(self.scene.up)
+        some = bool(fluid.any())
+        low = x.min(0) if some else np.zeros(3)
+        high = x.max(0) if some else np.zeros(3)
+        centre = (mass[:, None] * x).sum(0) / mass.sum() if some else np.zeros(3)
+        row: dict[str, Any] = {
+            "frame": self.frame_index,
+            "time": world.time,
+            "steps": self._steps_in_frame,
+            "dt": self._last_dt,
+            "limited_by": self._limited_by,
+            "iterations": self.solver.iterations_used(),
+            "retries": self._retries,
+            "particles": int(fluid.sum()),
+            "density_mean": float(ratio[inside].mean()) if inside.any() else 0.0,
+            "density_max": float(ratio[fluid].max()) if some else 0.0,
+            "compression": float(np.maximum(ratio[fluid] - 1, 0).mean()) if some else 0.0,
+            "kinetic_energy": float(0.5 * (mass * (v * v).sum(1)).sum()),
+            **{f"momentum_{a}": float(m) for a, m in zip("xyz", momentum, strict=True)},
+            "speed_max": float(np.linalg.norm(v, axis=1).max()) if some else 0.0,
+            "height": float(high[up]),
+            "front_x": float(high[0]),
+            **{f"centre_of_mass_{a}": float(c) for a, c in zip("xyz", centre, strict=True)},
+            **{f"extent_{a}": float(e) for a, e in zip("xyz", high - low, strict=True)},
+        }
+        return row
+
+    # --- restart -----------------------------------------------------------------------------------------------------
+    def state(self) -> dict[str, Any]:
+        """Everything a restart needs, at a frame boundary: a resumed run then has the same bits."""
+        world = self.world
+        values: dict[str, Any] = {
+            f"particles/{name}": world.get(name) for name, field in FIELDS.items() if field.saved
+        }
+        values |= {
+            "time": world.time, "steps": world.steps, "frame": self.frame_index, "next_id": world.next_id,
+            "capacity": world.capacity, "boundary_count": world.boundary_count, "largest_speed": self._largest_speed,
+            "layers": np.array([n.layers for n in self.nozzles], np.int64),
+            "released": np.array([n.released for n in self.nozzles], np.int64),
+        }  # fmt: skip
+        return values
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continues from what :meth:`state` returned for the same scene."""
+        world = self.world
+        missing = [n for n, f in FIELDS.items() if f.saved and f"particles/{n}" not in state]
+        if missing or len(np.atleast_1d(state["layers"])) != len(self.nozzles):
+            raise RunFolderError(
+                "the checkpoint does not fit this scene: "
+                + (f"it lacks the field {', '.join(missing)}" if missing else "it has other emitters")
+            )
+        world.count = 0
+        world.reserve(int(state["capacity"]))
+        count = len(state["particles/id"])
+        world.count = count
+        for name, field in FIELDS.items():
+            if field.saved and count:
+                world.set(name, state[f"particles/{name}"])
+        world.time, world.steps, world.next_id = float(state["time"]), int(state["steps"]), int(state["next_id"])
+        world.boundary_count = int(state["boundary_count"])
+        self.frame_index, self._started = int(state["frame"]), True
+        self._largest_speed = float(state["largest_speed"])
+        for nozzle, layers, released in zip(self.nozzles, state["layers"], state["released"], strict=True):
+            nozzle.layers, nozzle.released = int(layers), int(released)
+        self.solver.resize(world.capacity)
+        self._ratio = allocate_array(qd.f32, world.capacity)
+        world.fit_cells()
+        if world.solids.moving:
+            world.solids.place(world.time, world.time)

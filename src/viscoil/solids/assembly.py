@@ -1,0 +1,229 @@
+"""From shapes as users write them to the rows the kernels read, and back to answers on the host.
+
+:class:`SolidSet` is every solid of a world with its motion; :func:`signed_distance` asks a single shape.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import quadrants as qd
+
+from viscoil import backend
+from viscoil.particles import allocate_array, mat3, vec3
+from viscoil.solids import sdf
+from viscoil.solids.figures import bear_parts, bear_radius
+
+UNBOUNDED = 1e30
+STANDOFF = {"distance": 1.0, "particles": 0.2}
+CHUNK = 1 << 20  # points evaluated at a time
+
+
+def rotation_matrix(degrees: Any) -> np.ndarray:
+    """Turned about x, then the new y, then the new z (degrees) -> 3×3 matrix."""
+    x, y, z = (math.radians(float(a)) for a in degrees)
+    about_x = np.array([[1, 0, 0], [0, math.cos(x), -math.sin(x)], [0, math.sin(x), math.cos(x)]])
+    about_y = np.array([[math.cos(y), 0, math.sin(y)], [0, 1, 0], [-math.sin(y), 0, math.cos(y)]])
+    about_z = np.array([[math.cos(z), -math.sin(z), 0], [math.sin(z), math.cos(z), 0], [0, 0, 1]])
+    return about_x @ about_y @ about_z
+
+
+def _lengths(shape: Any) -> tuple[tuple[float, ...], float]:
+    """The kernel's lengths of a primitive shape, and the radius of a ball about its centre that holds it."""
+    kind = shape.type
+    if kind == "plane":
+        return (), UNBOUNDED
+    if kind == "box":
+        half = [a / 2 for a in shape.size]
+        return (*half, shape.rounding), math.hypot(*half)
+    if kind == "sphere":
+        return (shape.radius,), shape.radius
+    if kind == "capsule":
+        return (shape.radius, shape.height / 2), shape.radius + shape.height / 2
+    if kind == "cylinder":
+        return (shape.radius, shape.height / 2), math.hypot(shape.radius, shape.height / 2)
+    if kind == "cone":
+        return (shape.radius, shape.top_radius, shape.height / 2), math.hypot(
+            max(shape.radius, shape.top_radius), shape.height / 2
+        )
+    if kind == "funnel":
+        widest = max(shape.top_radius, shape.bottom_radius)
+        return (shape.bottom_radius, shape.top_radius, shape.height / 2, shape.thickness), (
+            math.hypot(widest, shape.height / 2) + shape.thickness
+        )
+    return (shape.radius, shape.tube), shape.radius + shape.tube  # torus
+
+
+class _Rows:
+    """Collects parts of one solid, in the solid's frame."""
+
+    def __init__(self) -> None:
+        self.kind: list[int] = []
+        self.size: list[list[float]] = []
+        self.rotation: list[np.ndarray] = []
+        self.centre: list[np.ndarray] = []
+        self.blend = 0.0
+        self.bound = 0.0
+
+    def add(self, shape: Any, rotation: np.ndarray, position: np.ndarray) -> None:
+        turn = rotation @ rotation_matrix(shape.rotation)
+        place = position + rotation @ np.asarray(shape.position, float)
+        if shape.type == "union":
+            self.blend = max(self.blend, shape.blend)
+            for part in shape.parts:
+                self.add(part, turn, place)
+        elif shape.type == "bear":
+            parts, blend = bear_parts(shape.height)
+            self.blend = max(self.blend, blend)
+            for kind, lengths, centre, degrees in parts:
+                self._row(kind, lengths, turn @ rotation_matrix(degrees), place + turn @ np.array(centre))
+            self.bound = max(self.bound, float(np.linalg.norm(place)) + bear_radius(shape.height))
+        else:
+            lengths, radius = _lengths(shape)
+            self._row(shape.type, lengths, turn, place)
+            self.bound = max(self.bound, float(np.linalg.norm(place)) + radius)
+
+    def _row(self, kind: str, lengths: tuple[float, ...], rotation: np.ndarray, centre: np.ndarray) -> None:
+        self.kind.append(sdf.KINDS[kind])
+        self.size.append([*lengths, *([0.0] * (4 - len(lengths)))])
+        self.rotation.append(rotation)
+        self.centre.append(centre)
+
+
+def _device(kind: Any, values: np.ndarray) -> Any:
+    array = allocate_array(kind, len(values))
+    if len(values):
+        array.from_numpy(np.ascontiguousarray(values))
+    return array
+
+
+def _friction(value: float) -> float:
+    return 1e30 if math.isinf(value) else float(value)
+
+
+class SolidSet:
+    """All solids of a world on the device.
+
+    A solid's frame has its origin where the scene placed the shape, so that it turns about its own centre.
+    """
+
+    def __init__(self, solids: list[Any]):
+        backend.start()
+        self.solids = list(solids)
+        self.rebuild()
+
+    def __len__(self) -> int:
+        return len(self.solids)
+
+    def rebuild(self) -> None:
+        """Reads all shapes again: after a solid was added, removed or reshaped."""
+        rows, first, last, bound, blend = [], [], [], [], []
+        for solid in self.solids:
+            collected = _Rows()
+            bare = solid.shape.model_copy(update={"position": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.0)})
+            collected.add(bare, np.eye(3), np.zeros(3))
+            first.append(sum(len(r.kind) for r in rows))
+            rows.append(collected)
+            last.append(first[-1] + len(collected.kind))
+            bound.append(UNBOUNDED if solid.container or collected.bound >= UNBOUNDED else collected.bound)
+            blend.append(collected.blend)
+        number = len(self.solids)
+        self.parts = sdf.Parts(
+            kind=_device(qd.i32, np.array([k for r in rows for k in r.kind], np.int32)),
+            size=_device(qd.f32, np.array([s for r in rows for row in r.size for s in row], np.float32)),
+            rotation=_device(mat3, np.array([m for r in rows for m in r.rotation], np.float32).reshape(-1, 3, 3)),
+            centre=_device(vec3, np.array([c for r in rows for c in r.centre], np.float32).reshape(-1, 3)),
+        )
+        self.device = sdf.Solids(
+            first=_device(qd.i32, np.array(first, np.int32)),
+            last=_device(qd.i32, np.array(last, np.int32)),
+            sign=_device(qd.f32, np.array([-1.0 if s.container else 1.0 for s in self.solids], np.float32)),
+            blend=_device(qd.f32, np.array(blend, np.float32)),
+            bound=_device(qd.f32, np.array(bound, np.float32)),
+            standoff=_device(qd.f32, np.array([STANDOFF[s.boundary] for s in self.solids], np.float32)),
+            friction=_device(qd.f32, np.array([_friction(s.friction) for s in self.solids], np.float32)),
+            rotation=allocate_array(mat3, number),
+            position=allocate_array(vec3, number),
+            rotation0=allocate_array(mat3, number),
+            position0=allocate_array(vec3, number),
+        )
+        self.moving = any(solid.motion for solid in self.solids)
+        self.place(0.0, 0.0)
+
+    def pose(self, index: int, time: float) -> tuple[np.ndarray, np.ndarray]:
+        """Rotation matrix and position of one solid at a moment [s]."""
+        solid = self.solids[index]
+        turn, shift = rotation_matrix(solid.shape.rotation), np.asarray(solid.shape.position, float)
+        moved, turned = keyframed(solid.motion, solid.interpolation, time)
+        return rotation_matrix(turned) @ turn, shift + moved
+
+    def place(self, before: float, now: float) -> None:
+        """Poses at the start and the end of a step [s]."""
+        if not self.solids:
+            return
+        for time, rotation, position in (
+            (before, self.device.rotation0, self.device.position0),
+            (now, self.device.rotation, self.device.position),
+        ):
+            poses = [self.pose(index, time) for index in range(len(self.solids))]
+            rotation.from_numpy(np.array([p[0] for p in poses], np.float32))
+            position.from_numpy(np.array([p[1] for p in poses], np.float32))
+
+    def set_friction(self) -> None:
+        """Uploads the friction of all solids again."""
+        if self.solids:
+            self.device.friction.from_numpy(np.array([_friction(s.friction) for s in self.solids], np.float32))
+
+    def distance(self, index: int, points: np.ndarray) -> np.ndarray:
+        """φ [m] of one solid at world points (n, 3), in its present pose."""
+        return _evaluated(self, index, points)
+
+    def normals(self, index: int, points: np.ndarray, step: float) -> np.ndarray:
+        """Outward unit normals (n, 3) of one solid at world points; ``step`` [m] is the probe length."""
+        result = np.empty((len(points), 3), np.float32)
+        for begin in range(0, len(points), CHUNK):
+            piece = _device(vec3, np.asarray(points[begin : begin + CHUNK], np.float32))
+            out = allocate_array(vec3, piece.shape[0])
+            sdf.evaluate_normal(index, piece, piece.shape[0], step, self.device, self.parts, out)
+            result[begin : begin + CHUNK] = out.to_numpy()
+        return result
+
+
+def _evaluated(solids: SolidSet, index: int, points: np.ndarray) -> np.ndarray:
+    result = np.empty(len(points), np.float32)
+    for begin in range(0, len(points), CHUNK):
+        piece = _device(vec3, np.asarray(points[begin : begin + CHUNK], np.float32))
+        phi = allocate_array(qd.f32, piece.shape[0])
+        sdf.evaluate(index, piece, piece.shape[0], solids.device, solids.parts, phi)
+        result[begin : begin + CHUNK] = phi.to_numpy()
+    return result
+
+
+def signed_distance(shape: Any, points: np.ndarray) -> np.ndarray:
+    """φ [m] of any shape of the scene format (but meshes) at points (n, 3) of the frame it is placed in."""
+    from viscoil.scene.parts import Solid
+
+    return SolidSet([Solid(shape=shape)]).distance(0, points)
+
+
+def keyframed(motion: list[Any], interpolation: str, time: float) -> tuple[np.ndarray, np.ndarray]:
+    """Displacement [m] and turn [degrees] of a keyframed thing at a moment [s]; both zero without keyframes.
+
+    "smooth" eases every stretch in and out (3s² − 2s³), so the velocity has no jumps.
+    """
+    if not motion:
+        return np.zeros(3), np.zeros(3)
+    moved, turned = np.zeros(3), np.zeros(3)
+    stops = []
+    for key in motion:  # what a keyframe leaves out stays as it was
+        moved = np.asarray(key.position, float) if key.position is not None else moved
+        turned = np.asarray(key.rotation, float) if key.rotation is not None else turned
+        stops.append((key.time, moved, turned))
+    if time <= stops[0][0]:
+        return stops[0][1], stops[0][2]
+    for (t0, p0, r0), (t1, p1, r1) in zip(stops, stops[1:], strict=False):
+        if time < t1:
+            s = (time - t0) / (t1 - t0)
+            s = s * s * (3 - 2 * s) if interpolation == "smooth" else s
+            return p0 + s * (p1 - p0), r0 + s * (r1 - r0)
+    return stops[-1][1], stops[-1][2]

@@ -1,0 +1,90 @@
+"""Boundary samples (Akinci et al. 2012): one layer of particles on a solid's surface, with a volume each.
+
+V_b = 1/Σ_k W_bk over the samples themselves, so that a dense patch weighs no more than a sparse one. Fluid particles see
+them as neighbours; densities at walls become right and particles stop stacking there.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from viscoil import particles as table
+from viscoil.particles import allocate_array
+from viscoil.solids.assembly import SolidSet
+from viscoil.sph.neighbors import Neighbors
+from viscoil.sph.operators import density_kernel
+
+FINENESS = 0.5  # distance of candidates in spacings, before thinning
+
+
+def sample_surface(shape: Any, spacing: float) -> np.ndarray:
+    """Points about one ``spacing`` apart on the surface of a bounded shape, in the shape's own frame [m]."""
+    from viscoil.scene.parts import Solid
+
+    bare = shape.model_copy(update={"position": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.0)})
+    solid = SolidSet([Solid(shape=bare)])
+    step = spacing * FINENESS
+    half = np.asarray(bare.extent()) / 2 + spacing
+    middle = bare.middle()
+    axes = [np.arange(-np.ceil(h / step), np.ceil(h / step) + 1) * step + m for h, m in zip(half, middle, strict=True)]
+    near = []
+    per = max(1, (1 << 20) // (len(axes[1]) * len(axes[2])))
+    for begin in range(0, len(axes[0]), per):
+        points = np.stack(np.meshgrid(axes[0][begin : begin + per], axes[1], axes[2], indexing="ij"), -1).reshape(-1, 3)
+        near.append(points[np.abs(solid.distance(0, points)) < step])
+    points = np.concatenate(near)
+    for _ in range(3):  # two steps land on the surface of exact distances, the third serves blended ones
+        phi = solid.distance(0, points)
+        points = points - phi[:, None] * solid.normals(0, points, 0.05 * spacing)
+    return thin_out(points[np.abs(solid.distance(0, points)) < 0.05 * spacing], 0.75 * spacing)
+
+
+def thin_out(points: np.ndarray, distance: float) -> np.ndarray:
+    """A subset in which no two points are closer than ``distance``: whoever comes first stays.
+
+    Decided in rounds, all points at once: a point stays when it comes before all its undecided neighbours, and those
+    then go. The result is that of visiting the points one by one.
+    """
+    neighbors, _ = _search(points, distance, 16)
+    count, index = neighbors.to_numpy(len(points))
+    listed = np.arange(index.shape[1]) < count[:, None]
+    undecided, kept = np.ones(len(points), bool), np.zeros(len(points), bool)
+    own = np.arange(len(points))
+    while undecided.any():
+        first = np.where(listed & undecided[index], index, len(points)).min(axis=1, initial=len(points))
+        chosen = undecided & (own < first)
+        kept |= chosen
+        undecided &= ~(chosen | (listed & chosen[index]).any(axis=1))
+    return points[kept]
+
+
+def _search(points: np.ndarray, reach: float, expected: int) -> tuple[Neighbors, Any]:
+    """All pairs of points closer than ``reach`` [m], and the particles that stand for the points."""
+    n = len(points)
+    particles = table.allocate(n)
+    table.append(particles, 0, {"position": points, "id": np.arange(n), "volume": np.ones(n)})
+    neighbors = Neighbors(reach, expected, n)
+    neighbors.fit(points.min(0), points.max(0))
+    neighbors.find(particles.position, particles, n)
+    while needed := neighbors.overflow():
+        neighbors.widen(needed)
+        neighbors.find(particles.position, particles, n)
+    return neighbors, particles
+
+
+def sample_volumes(points: np.ndarray, support: float) -> np.ndarray:
+    """V_b = 1/Σ_k W_bk [m³] of surface samples, themselves included."""
+    neighbors, particles = _search(points, support, 40)
+    sums = allocate_array(table.qd.f32, len(points))
+    density_kernel(particles, particles.position, len(points), neighbors.list, neighbors.torus, support, sums, False)
+    return 1 / sums.to_numpy()
+
+
+def overlaps(points: np.ndarray, owner: np.ndarray, distance: float) -> list[tuple[int, int, int]]:
+    """(owner a, owner b, pairs) for points of different owners closer than ``distance`` [m]."""
+    neighbors, _ = _search(points, distance, 8)
+    count, index = neighbors.to_numpy(len(points))
+    foreign = (np.arange(index.shape[1]) < count[:, None]) & (owner[index] > owner[:, None])
+    i, k = np.nonzero(foreign)
+    pairs, numbers = np.unique(np.stack([owner[i], owner[index[i, k]]], 1), axis=0, return_counts=True)
+    return [(int(a), int(b), int(number)) for (a, b), number in zip(pairs, numbers, strict=True)]

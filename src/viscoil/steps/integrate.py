@@ -1,0 +1,71 @@
+"""Prediction, velocities from positions, and the commit that ends a step."""
+
+import quadrants as qd
+
+from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
+from viscoil.solids.sdf import Solids
+from viscoil.sph.neighbors import Torus
+
+
+@qd.func
+def finite(v: vec3) -> qd.i32:
+    """Whether all three components are numbers. Looks at the bits: fast arithmetic may assume there are no NaNs."""
+    result = 1
+    for k in qd.static(range(3)):
+        if (qd.bit_cast(v[k], qd.i32) & 0x7F800000) == 0x7F800000:
+            result = 0
+    return result
+
+
+@qd.func(requires_top_level=True)
+def predict(p: Particles, n: qd.i32, dt: qd.f32, gx: qd.f32, gy: qd.f32, gz: qd.f32, solids: Solids, predicted: Vectors):
+    """v ← v + Δt g, x* ← x + Δt v; boundary samples go where their solid goes (Algorithm 1, lines 1–4)."""
+    for i in range(n):
+        if p.inverse_mass[i] > 0.0:
+            predicted[i] = p.position[i] + dt * (p.velocity[i] + dt * vec3(gx, gy, gz))
+        elif p.solid[i] >= 0:
+            predicted[i] = solids.rotation[p.solid[i]] @ p.rest[i] + solids.position[p.solid[i]]
+        else:
+            predicted[i] = p.position[i] + dt * p.velocity[i]
+
+
+@qd.func(requires_top_level=True)
+def velocities(p: Particles, n: qd.i32, dt: qd.f32, farthest: qd.f32, predicted: Vectors, velocity: Vectors, status: Ints):
+    """v ← (x* − x)/Δt (line 21). Records the smallest id that is not finite or moved farther than ``farthest`` [m]."""
+    for i in range(n):
+        move = predicted[i] - p.position[i]
+        velocity[i] = move / dt
+        if finite(predicted[i]) == 0 or move.dot(move) > farthest * farthest:
+            qd.atomic_min(status[0], p.id[i])
+        elif p.inverse_mass[i] > 0.0:
+            # Positive floats order like their bits: the maximum speed without a floating-point atomic.
+            qd.atomic_max(status[1], qd.bit_cast(velocity[i].norm(), qd.i32))
+
+
+@qd.func
+def wrapped(x: vec3, torus: Torus, periodic: qd.template()) -> vec3:
+    """The image of x inside the periodic box."""
+    y = x
+    if qd.static(periodic):
+        for axis in qd.static(range(3)):
+            period = torus.real[6 + axis]
+            if period > 0.0:
+                y[axis] -= period * qd.floor((y[axis] - torus.real[axis]) / period)
+    return y
+
+
+@qd.func(requires_top_level=True)
+def commit(
+    p: Particles, n: qd.i32, predicted: Vectors, velocity: Vectors, torus: Torus, periodic: qd.template()
+):
+    """x ← x* (line 23), v as computed."""
+    for i in range(n):
+        p.position[i] = wrapped(predicted[i], torus, periodic)
+        p.velocity[i] = velocity[i]
+
+
+@qd.kernel(fastcache=True)
+def fill(values: Floats, n: qd.i32, value: qd.f32):
+    """values[i] = value for i < n."""
+    for i in range(n):
+        values[i] = value
