@@ -66,8 +66,8 @@ class Folder:
     """
 
     output: Output = None
-    resume: Annotated[bool, Parameter(negative=())] = False
-    overwrite: Annotated[bool, Parameter(negative=())] = False
+    resume: Annotated[bool, Parameter(negative=(), show_default=False)] = False
+    overwrite: Annotated[bool, Parameter(negative=(), show_default=False)] = False
 
 
 def dispatch(tokens: list[str]) -> int:
@@ -253,8 +253,8 @@ def export(run: Path, /, *, to: str, output: Output = None) -> None:
     "  viscoil validate --json > report.json"
 )
 def validate(
-    *cases: str, quick: Annotated[bool, Parameter(negative=())] = False, plots: Path | None = None,
-    json: Annotated[bool, Parameter(negative=())] = False, machine: Machine | None = None,
+    *cases: str, quick: Annotated[bool, Parameter(negative=(), show_default=False)] = False, plots: Path | None = None,
+    json: Annotated[bool, Parameter(negative=(), show_default=False)] = False, machine: Machine | None = None,
 ) -> int:  # fmt: skip
     """Compare with known solutions; exits with 1 when a case is outside its tolerance.
 

@@ -64,6 +64,8 @@ def run(scene_name: str, folder: Any, frames: int | None, machine: Any, settings
     else:
         if folder.resume and not (path.is_dir() and (path / "scene.toml").is_file()):
             raise RunFolderError(f"there is no run to resume in {path}; leave out --resume to start one.")
+        if Run.resumable(path) and not folder.overwrite:  # said before the minutes a large scene takes to build
+            raise RunFolderError(f"{path} already holds a run; add --resume or --overwrite, or choose another with -o.")
         target = None
     return _simulate(scene, path, target, machine, folder.overwrite)
 

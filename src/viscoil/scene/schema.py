@@ -198,6 +198,7 @@ class Scene(Model):
     def model_json_schema(cls, **options: Any) -> dict[str, Any]:
         """JSON Schema of scene files, with every solver's own keys and the profiles table."""
         schema = super().model_json_schema(**options)
+        schema.get("$defs", {}).pop("BaseModel", None)  # stands for "any solver's parameters", spelt out below
         schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
         tables = []
         for name in solvers.SOLVERS:
