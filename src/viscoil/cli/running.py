@@ -72,13 +72,14 @@ def run(scene_name: str, folder: Any, frames: int | None, machine: Any, settings
 
 def _simulate(scene: Any, path: Path, existing: Any, machine: Any, overwrite: bool) -> int:
     """Compute the frames of ``scene`` in the run folder at ``path`` and say where they are."""
+    from viscoil import backend
     from viscoil.cli.progress import report
     from viscoil.io.execute import execute
     from viscoil.io.run import Run
     from viscoil.simulate import Simulation
 
     simulation = Simulation(scene, device=machine.device, threads=machine.threads)
-    details = {"device": machine.device, "command": shlex.join(["viscoil", *sys.argv[1:]])}
+    details = {"device": backend.current().device, "command": shlex.join(["viscoil", *sys.argv[1:]])}
     folder = existing or Run.create(path, scene, details, overwrite=overwrite)
     with report() as progress:
         outcome = execute(simulation, folder, scene.time.frames, progress)
