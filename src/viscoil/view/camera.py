@@ -112,16 +112,19 @@ def _points(frames: Sequence[Frame]) -> np.ndarray:
 
 
 def _containers(frames: Sequence[Frame], inside: list[np.ndarray]) -> list[np.ndarray]:
-    """Corners of box containers that are not much larger than what is in them."""
+    """Corners of box containers, moved to where they do not make what is in them small."""
     if not inside:
         return []
-    room = 1.6 * np.max(np.ptp(np.concatenate(inside), axis=0))
+    points = np.concatenate(inside)
+    low, high = points.min(axis=0), points.max(axis=0)
+    room = np.full(3, 0.3 * np.max(high - low))
+    above = np.where(np.arange(3) == frames[0].up_axis, 0.05 * np.max(high - low), room)
     found = []
     for solid in frames[0].solids:
         shape, pose = solid.get("shape", {}), np.asarray(solid.get("pose", np.eye(4)), dtype=float)
-        if solid.get("container") and shape.get("type") == "box" and max(shape["size"]) <= room:
+        if solid.get("container") and shape.get("type") == "box":
             corners = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, 8).T * shape["size"]
-            found.append(corners @ pose[:3, :3].T + pose[:3, 3])
+            found.append(np.clip(corners @ pose[:3, :3].T + pose[:3, 3], low - room, high + above))
     return found
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from viscoil.solids.figures import bear_parts
+
 Surface = tuple[np.ndarray, np.ndarray]  # points and unit normals
 
 
@@ -24,7 +26,7 @@ def _revolved(profile: np.ndarray, step: float) -> Surface:
         rings = max(1, min(400, int(np.ceil(length / step))))
         for t in (np.arange(rings) + 0.5) / rings:
             r, y = r0 + t * (r1 - r0), y0 + t * (y1 - y0)
-            count = max(1, min(1200, int(np.ceil(2 * np.pi * r / step))))
+            count = max(8, min(1200, int(np.ceil(2 * np.pi * r / step))))
             angle = 2 * np.pi * (np.arange(count) + 0.5) / count
             ring = np.stack([np.cos(angle), np.zeros(count), np.sin(angle)], axis=1)
             points.append(ring * r + [0, y, 0])
@@ -66,7 +68,7 @@ def _box(shape: dict[str, Any], step: float) -> Surface:
     points, normals = [], []
     for axis in range(3):
         u, v = (axis + 1) % 3, (axis + 2) % 3
-        lines = [(np.arange(n) + 0.5) / n * 2 - 1 for n in (max(1, min(400, int(2 * half[k] / step))) for k in (u, v))]
+        lines = [(np.arange(n) + 0.5) / n * 2 - 1 for n in (max(4, min(400, int(2 * half[k] / step))) for k in (u, v))]
         a, b = (grid.ravel() for grid in np.meshgrid(*lines))
         for side in (-1.0, 1.0):
             face = np.zeros((len(a), 3))
@@ -83,6 +85,14 @@ def _union(shape: dict[str, Any], step: float) -> Surface:
         turn = rotation_matrix(part.get("rotation", (0, 0, 0)))
         found.append((points @ turn.T + np.asarray(part.get("position", (0, 0, 0))), normals @ turn.T))
     return np.concatenate([p for p, _ in found]), np.concatenate([n for _, n in found])
+
+
+def _bear(shape: dict[str, Any], step: float) -> Surface:
+    parts = []
+    for kind, lengths, centre, rotation in bear_parts(shape["height"])[0]:
+        part = {"type": kind, "radius": lengths[0], "position": centre, "rotation": rotation}
+        parts.append(part | ({"height": 2 * lengths[1]} if kind == "capsule" else {}))
+    return _union({"parts": parts}, step)
 
 
 def rotation_matrix(degrees: Any) -> np.ndarray:
@@ -116,5 +126,5 @@ def edges(shape: dict[str, Any], step: float) -> np.ndarray:
 
 _SURFACES = {
     "sphere": _sphere, "capsule": _capsule, "cylinder": _cone, "cone": _cone, "funnel": _funnel, "torus": _torus,
-    "box": _box, "union": _union,
+    "box": _box, "union": _union, "bear": _bear,
 }
