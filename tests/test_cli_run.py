@@ -153,6 +153,14 @@ def test_a_run_folder_as_scene_needs_resume(capsys):
     assert "add --resume" in capsys.readouterr().err
 
 
+def test_a_run_folder_called_like_a_scene_does_not_hide_the_scene(capsys):
+    assert main(["run", "dam_break", "--frames", "1", "-o", "dam_break"]) == 0
+    assert main(["run", "dam_break", "--frames", "1"]) == 0
+    assert Path("runs/dam_break-1/run.json").is_file()
+    assert main(["run", "dam_break", "--frames", "2", "--resume"]) == 0
+    assert Path("dam_break/frames/frame_00002.vtkhdf").is_file()
+
+
 def test_a_failed_simulation_exits_with_1_and_one_message(capsys, monkeypatch):
     def explode():
         raise SimulationFailed("particle 7 left for infinity at 0.03 s; the time step is probably too long", time=0.03)

@@ -45,13 +45,14 @@ def check(scene_name: str, settings: list[str]) -> None:
 def run(scene_name: str, folder: Any, frames: int | None, machine: Any, settings: list[str]) -> int:
     """Simulate a scene into its folder, or go on with it."""
     from viscoil.io.run import Run
-    from viscoil.scene.load import load
+    from viscoil.scene.load import load, shipped
 
     if frames is not None and frames < 0:
         raise SceneError(f"--frames: expected a whole number, at least 0; got {frames}", key="time.frames")
     if folder.resume and folder.overwrite:
         raise SceneError("--resume and --overwrite contradict each other; expected one of them")
-    is_run = Run.resumable(scene_name)
+    # A folder that happens to have the name of a shipped scene only counts when a run is to be resumed.
+    is_run = Run.resumable(scene_name) and (folder.resume or scene_name not in shipped())
     if is_run and not folder.resume:
         raise SceneError(f"{scene_name} is a run folder; add --resume to go on with it, or give a scene")
     path = folder.output or (Path(scene_name) if is_run else None) or _default_folder(scene_name, folder.resume)
