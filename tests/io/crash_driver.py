@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from fake import SCENE, FakeSimulation
+from fake_simulation import SCENE, FakeSimulation
 
 from viscoil.io.execute import execute
 from viscoil.io.run import Run

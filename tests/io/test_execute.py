@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake import SCENE, FakeSimulation
+from fake_simulation import SCENE, FakeSimulation
 
 from viscoil.errors import RunFolderError, SimulationFailed
 from viscoil.io import execute as module
@@ -133,6 +133,9 @@ def test_extending_a_finished_run(whole, tmp_path):
     outcome = execute(sim, Run.open(run.path), 12)
     assert outcome.status == "finished" and sim.frames_computed == [], "nothing left to do"
     assert execute(FakeSimulation(), Run.open(run.path), 3).frame == 12
+    stop = Recorder(13, lambda: os.kill(os.getpid(), signal.SIGINT))
+    longer = execute(FakeSimulation(), Run.open(run.path), 20, stop)
+    assert longer.status == "interrupted" and longer.message.endswith("--resume --frames 20")
 
 
 def test_damaged_checkpoints_fall_back_one_by_one(whole, tmp_path):

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 import trimesh
-from conftest import make_frame
+from fake_simulation import make_frame
 
 from viscoil.errors import RunFolderError, SceneError
 from viscoil.io import npz, ply, vtk, vtkhdf
@@ -95,7 +95,8 @@ def test_vtp_holds_the_same_numbers(count):
     assert arrays["TimeValue"][0] == frame.time
 
 
-def test_ply_is_read_by_trimesh(frame):
+def test_ply_is_read_by_trimesh():
+    frame = make_frame()
     cloud = trimesh.load(io.BytesIO(ply.encode(frame)), file_type="ply")
     assert np.array_equal(np.asarray(cloud.vertices, np.float32), frame["position"])
     data = cloud.metadata["_ply_raw"]["vertex"]["data"]

@@ -9,8 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import make_frame
-from fake import SCENE
+from fake_simulation import SCENE, make_frame
 
 from viscoil.errors import RunFolderError, SimulationFailed
 from viscoil.io import atomic, checkpoint

@@ -66,7 +66,7 @@ def execute(sim: Any, run: Run, frames: int | None = None, progress: Progress | 
             run.log(outcome.message)
             return outcome
         except KeyboardInterrupt:
-            _record(run, "interrupted", f"stopped at once by the user. Go on with: {how_to_resume(run)}")
+            _record(run, "interrupted", f"stopped at once by the user. Go on with: {how_to_resume(run, last)}")
             raise
         except Exception as error:
             text = str(error) if isinstance(error, ViscoilError) else f"{type(error).__name__}: {error}"
@@ -74,9 +74,10 @@ def execute(sim: Any, run: Run, frames: int | None = None, progress: Progress | 
             raise
 
 
-def how_to_resume(run: Run) -> str:
-    """The command that continues a run."""
-    return f"viscoil run {shlex.quote(str(run.path))} --resume"
+def how_to_resume(run: Run, last: int) -> str:
+    """The command that continues a run up to frame ``last``."""
+    more = "" if last == run.setting("time", "frames", last) else f" --frames {last}"
+    return f"viscoil run {shlex.quote(str(run.path))} --resume{more}"
 
 
 def _simulate(sim: Any, run: Run, last: int, progress: Progress, signals: "_Signals") -> bool:
@@ -138,7 +139,8 @@ def _outcome(run: Run, last: int, resumed: int | None, stopped: bool) -> Outcome
     index = run.frames[-1]
     moment = run.frame(index).time
     if stopped:
-        text = f"stopped by the user after frame {index} of {last} ({moment:.6g} s). Go on with: {how_to_resume(run)}"
+        how = how_to_resume(run, last)
+        text = f"stopped by the user after frame {index} of {last} ({moment:.6g} s). Go on with: {how}"
         return Outcome("interrupted", index, moment, resumed, text)
     return Outcome("finished", index, moment, resumed, f"finished: {index} frames, {moment:.6g} s, in {run.path}.")
 

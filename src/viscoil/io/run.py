@@ -77,8 +77,8 @@ class Run:
         """
         run = cls(path)
         toml = scene if isinstance(scene, str) else scene.to_toml()
-        run._refuse_other_content(overwrite)
         try:
+            run._refuse_other_content(overwrite)
             run.path.mkdir(parents=True, exist_ok=True)
             run._lock.acquire()
             run._refuse_other_content(overwrite)  # again: someone may have been faster

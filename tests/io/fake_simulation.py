@@ -1,4 +1,4 @@
-"""A small deterministic simulation with the interface that the run folder expects, in NumPy."""
+"""A small deterministic simulation with the interface that the run folder expects, and frames to write."""
 
 import time
 from types import SimpleNamespace
@@ -85,3 +85,23 @@ class FakeSimulation:
         self.position, self.velocity = state["particles"]["position"], state["particles"]["velocity"]
         self.step_count, self.frame_index = state["step_count"], state["frame_index"]
         self.fresh = False
+
+
+def make_frame(index: int = 3, count: int = 50, seed: int = 0) -> Frame:
+    """A frame with every kind of field."""
+    random = np.random.default_rng(seed)
+    fields = {
+        "position": random.standard_normal((count, 3)).astype(np.float32),
+        "velocity": random.standard_normal((count, 3)).astype(np.float32),
+        "id": np.arange(count, dtype=np.int64) * 3,
+        "material": random.integers(0, 2, count).astype(np.int32),
+        "density": random.random(count, dtype=np.float32) * 1000,
+        "stress": random.random((count, 3, 3)),
+    }
+    if count:
+        fields["position"][0, 0] = -0.0
+    return Frame(
+        index, index / 60, 4 * index, fields, spacing=0.02, up="z", title='a "quoted" <title> µ',
+        materials=[{"name": "honey", "colour": "#c80", "density": 1400.0}, {"name": "mud", "density": np.float32(1e3)}],
+        solids=[{"name": "floor", "pose": np.eye(4), "shape": {"type": "plane", "friction": float("inf")}}],
+    )
