@@ -8,10 +8,10 @@ from typing import Any
 from viscoil.errors import SceneError
 
 MOST_PARTICLES = 2_000_000_000  # particle indices are 32-bit integers
-# Per particle: a neighbour list of about 60 entries x 4 B, about 25 floats of state and scratch (position, previous
-# position, velocity, density, multiplier, correction, ...) held twice because sorting needs a copy, and the host's
-# copy of one frame. Rounded up: refusing a scene that would just fit is better than a process killed in the night.
-BYTES_PER_PARTICLE = 600
+# Measured on the CPU, PBF and PCISPH alike: 600 to 680 B per particle at the peak of a first step (185k and 564k
+# particles), most of it neighbour lists and the copies that sorting needs. Rounded up by a tenth, because refusing a
+# scene that would just fit is better than a process killed in the night; boundary samples are not counted.
+BYTES_PER_PARTICLE = 750
 
 
 @dataclass(frozen=True)
