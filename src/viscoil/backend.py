@@ -31,6 +31,7 @@ class Backend:
 
 
 _current: Backend | None = None
+_counter: Any = None
 
 
 def _arch(name: str) -> Any:
@@ -122,6 +123,20 @@ def start(device: str = "auto", threads: int | None = None) -> Backend:
 def current() -> Backend:
     """The running backend; starts the automatic choice when none runs yet."""
     return _current or start()
+
+
+def loop_counter() -> Any:
+    """The one integer on the device that counts down iterations of loops inside kernels.
+
+    A captured graph keeps the address of its counter, so all loops of the process share this one for good. It must be
+    the first argument of its kernel: the compiler remembers the counter's place in the argument list once for all
+    variants of a kernel, and only the first place is the same when another variant leaves out unused arguments.
+    """
+    global _counter
+    if _counter is None:
+        _counter = qd.ndarray(qd.i32, ())
+        _counter.fill(1)
+    return _counter
 
 
 def synchronise() -> None:

@@ -9,9 +9,10 @@ import numpy as np
 import quadrants as qd
 
 from viscoil import backend
+from viscoil.constraints.walls import walls_kernel
 from viscoil.errors import RunFolderError, SimulationFailed
 from viscoil.io.frame import Frame
-from viscoil.particles import FIELDS, Floats, Ints, Particles, allocate_array
+from viscoil.particles import FIELDS, Floats, Ints, Particles, allocate_array, vec3
 from viscoil.scene.build import Built
 from viscoil.solids.sdf import Parts, Solids, distance
 from viscoil.sph.operators import density_kernel
@@ -74,7 +75,7 @@ class Simulation:
         self._steps_in_frame = 0
         self._last_dt = 0.0
         self._metrics: dict[str, Any] = {}
-        self._ratio = allocate_array(qd.f32, max(self.world.capacity, 1))
+        self._allocate_measures()
         self._rest = allocate_array(qd.f32, len(self._built.materials))
         self._rest.from_numpy(np.array([m.density for m in self._built.materials.values()], np.float32))
         self._sinks = self._sink_solids()
@@ -241,7 +242,7 @@ class Simulation:
             material = list(self._built.materials).index(nozzle.emitter.material)
             if self.world.add(self._built.fluid_values(x, v, material)):
                 self.solver.resize(self.world.capacity)
-                self._ratio = allocate_array(qd.f32, self.world.capacity)
+                self._allocate_measures()
 
     def _sink_solids(self) -> Any:
         from viscoil.scene.parts import Solid
@@ -286,6 +287,11 @@ class Simulation:
             f"did not help. Likely cause: {cause}. Every finished frame is kept."
         )
 
+    def _allocate_measures(self) -> None:
+        capacity = max(self.world.capacity, 1)
+        self._ratio, self._wall = (allocate_array(qd.f32, capacity) for _ in range(2))
+        self._wall_gradient = allocate_array(vec3, capacity)
+
     # --- measuring ---------------------------------------------------------------------------------------------------
     def _measure(self, seconds: float) -> None:
         """Densities and the frame's row of metrics; also brings memory and cells into order for the next frame."""
@@ -297,9 +303,13 @@ class Simulation:
                 while needed := world.neighbors.overflow():
                     world.neighbors.widen(needed)
                     world.neighbors.find(world.particles.position, world.particles, world.count)
+                walls_kernel(
+                    world.particles, world.particles.position, world.count, world.support, len(world.solids),
+                    world.solids.device, world.solids.parts, self._wall, self._wall_gradient,
+                )  # fmt: skip
                 density_kernel(
                     world.particles, world.particles.position, world.count, world.neighbors.list, world.neighbors.torus,
-                    world.support, self._ratio, world.neighbors.periodic,
+                    world.support, self._wall, self._ratio, world.neighbors.periodic,
                 )  # fmt: skip
                 _store_density(world.particles, world.count, self._rest, self._ratio)
             row = self._row()
@@ -383,7 +393,7 @@ class Simulation:
         for nozzle, layers, released in zip(self.nozzles, state["layers"], state["released"], strict=True):
             nozzle.layers, nozzle.released = int(layers), int(released)
         self.solver.resize(world.capacity)
-        self._ratio = allocate_array(qd.f32, world.capacity)
+        self._allocate_measures()
         world.fit_cells()
         if world.solids.moving:
             world.solids.place(world.time, world.time)

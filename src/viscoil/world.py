@@ -33,7 +33,7 @@ class World:
         self.count = 0  # particles, boundary samples included
         self.boundary_count = 0
         self.next_id = 0
-        self.solids = SolidSet(solids)
+        self.solids = SolidSet(solids, lattice.wall_factor)
         self.box = box
         self.capacity = 0
         self.particles: Any = None

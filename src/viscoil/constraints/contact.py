@@ -50,14 +50,21 @@ def resolve(x: vec3, x0: vec3, contact_radius: qd.f32, solid: qd.i32, solids: So
         length = path.norm()
         if length > radius and distance(solid, a, solids, parts) - 0.25 * radius < length:
             b = _first_touch(solid, a, b, radius, solids, parts)
-        depth = radius - distance(solid, b, solids, parts)
-        if depth > 0.0:
-            n = normal(solid, b, 0.05 * radius, solids, parts)
-            b += depth * n
-            slip = (b - a) - n * n.dot(b - a)
-            slipped = slip.norm()
-            if slipped > 0.0:
-                b -= slip * qd.min(solids.friction[solid] * depth / slipped, 1.0)
+        touched = 0
+        for face in range(3):
+            # In an inner corner the distance knows one face at a time. A face left for the next step would be turned
+            # into velocity there: go on until all are clear.
+            if face == touched:
+                depth = radius - distance(solid, b, solids, parts)
+                if depth > 1e-5 * radius:
+                    n = normal(solid, b, 0.05 * radius, solids, parts)
+                    b += depth * n
+                    slip = (b - a) - n * n.dot(b - a)
+                    slipped = slip.norm()
+                    if slipped > 0.0:
+                        b -= slip * qd.min(solids.friction[solid] * depth / slipped, 1.0)
+                    touched += 1
+        if touched > 0:
             result = solids.rotation[solid] @ b + solids.position[solid]
     return result
 

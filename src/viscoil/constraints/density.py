@@ -1,11 +1,15 @@
 """The density constraint of Position Based Fluids (Macklin & Müller 2013), eqs. 1–14 with the typos resolved.
 
 Written with volumes V = m/ρ₀ instead of masses, C_i = Σ_j V_j W_ij − 1, so that boundary samples are neighbours like any
-other and fluids of different density meet without a jump. With w the inverse masses:
+other and fluids of different density meet without a jump; walls add their own part (walls.py). With w the inverse masses:
 
     λ_i  = −C_i / (Σ_k w_k |∇_k C_i|² + ε)                                         (9), (11)
     Δx_i = w_i Σ_j (λ_i V_j + λ_j V_i + s_ij V_j) ∇W_ij                              (12), (14)
     s_ij = −k (W(x_ij)/W(Δq))ⁿ                                                      (13)
+
+W is the Spiky kernel, whose gradient this is. The paper takes densities from Poly6 and gradients from Spiky; a correction
+that does not follow the gradient of its constraint does work on the fluid, and a resting one then boils, the more the
+shorter the step (``viscoil validate energy``). ``published`` selects the paper's pair of kernels.
 
 Pairs receive opposite impulses, because ∇W_ij is antisymmetric and fluid particles share one volume.
 """
@@ -16,7 +20,7 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, separation
-from viscoil.sph.smoothing import poly6, spiky_gradient
+from viscoil.sph.smoothing import poly6, spiky, spiky_gradient
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,17 @@ class DensityNumbers:
     repulsion: qd.f32  # k of eq. 13 in units of λ [m²]
     reference: qd.f32  # 1/W(Δq) [m³]
     unilateral: qd.i32  # 1: only compression is corrected, C ← max(C, 0)
+
+
+@qd.func
+def density_weight(r2: qd.f32, h: qd.f32, published: qd.template()) -> qd.f32:
+    """W of the density sum."""
+    w = 0.0
+    if qd.static(published):
+        w = poly6(r2, h)
+    else:
+        w = spiky(r2, h)
+    return w
 
 
 @qd.func
@@ -48,15 +63,15 @@ def coincident(a: qd.i32, b: qd.i32, h: qd.f32) -> vec3:
 @qd.func(requires_top_level=True)
 def multipliers(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
-    error: Floats, multiplier: Floats, periodic: qd.template(),
+    wall: Floats, wall_gradient: Vectors, error: Floats, multiplier: Floats, published: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """λ_i of eq. 11; error[i] = max(C_i, 0), what is left to correct."""
     for i in range(n):
         if p.inverse_mass[i] > 0.0:
             h2 = c.support * c.support
             xi = x[i]
-            density = p.volume[i] * poly6(0.0, c.support)
-            own = vec3(0.0)
+            density = p.volume[i] * density_weight(0.0, c.support, published) + wall[i]
+            own = wall_gradient[i]
             squares = 0.0
             base = i * near.row
             for k in range(near.count[i]):
@@ -65,7 +80,7 @@ def multipliers(
                 r2 = d.dot(d)
                 if r2 < h2:
                     volume = p.volume[j]
-                    density += volume * poly6(r2, c.support)
+                    density += volume * density_weight(r2, c.support, published)
                     gradient = volume * spiky_gradient(r2, c.support) * d
                     own += gradient
                     squares += p.inverse_mass[j] * gradient.dot(gradient)
@@ -82,12 +97,13 @@ def multipliers(
 @qd.func(requires_top_level=True)
 def corrections(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
-    multiplier: Floats, correction: Vectors, power: qd.template(), periodic: qd.template(),
+    multiplier: Floats, wall_gradient: Vectors, correction: Vectors, power: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Δx_i of eq. 14; ``power`` is n of eq. 13."""
     for i in range(n):
         total = vec3(0.0)
         if p.inverse_mass[i] > 0.0:
+            total = multiplier[i] * wall_gradient[i]
             h2 = c.support * c.support
             xi = x[i]
             own = multiplier[i]

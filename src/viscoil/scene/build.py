@@ -25,7 +25,7 @@ class Built:
         self.materials = scene.used_materials()
         params = scene.solver
         support = params.support * scene.spacing
-        lattice = calibrate(scene.spacing, support)
+        lattice = calibrate(scene.spacing, support, getattr(params, "kernels", "") == "paper")
         reach = support * (1 + params.margin)
         self.world = World(scene.spacing, support, lattice, scene.solid, scene.domain, reach)
         self.world.gravity = tuple(float(g) for g in scene.gravity)
@@ -99,7 +99,7 @@ class Built:
         for index, solid in enumerate(scene.solid):
             if solid.boundary != "particles":
                 continue
-            rest = sample_surface(solid.shape, scene.spacing)
+            rest = sample_surface(solid.shape, scene.spacing, solid.container)
             rotation, position = self.world.solids.pose(index, 0.0)
             n = len(rest)
             self.world.add(
@@ -108,7 +108,7 @@ class Built:
                     "rest": rest,
                     "solid": np.full(n, index),
                     "material": np.full(n, -1),
-                    "volume": sample_volumes(rest, self.world.support),
+                    "volume": self.world.lattice.sample_factor * sample_volumes(rest, self.world.support),
                     "inverse_mass": np.zeros(n),
                 }
             )

@@ -107,13 +107,17 @@ class SolidSet:
     A solid's frame has its origin where the scene placed the shape, so that it turns about its own centre.
     """
 
-    def __init__(self, solids: list[Any]):
+    def __init__(self, solids: list[Any], wall_factor: float = 1.0):
         backend.start()
         self.solids = list(solids)
+        self.wall_factor = wall_factor
         self.rebuild()
 
     def __len__(self) -> int:
         return len(self.solids)
+
+    def _wall_of(self, solid: Any) -> float:
+        return self.wall_factor if solid.boundary == "distance" else 0.0
 
     def rebuild(self) -> None:
         """Reads all shapes again: after a solid was added, removed or reshaped."""
@@ -141,6 +145,7 @@ class SolidSet:
             blend=_device(qd.f32, np.array(blend, np.float32)),
             bound=_device(qd.f32, np.array(bound, np.float32)),
             standoff=_device(qd.f32, np.array([STANDOFF[s.boundary] for s in self.solids], np.float32)),
+            wall=_device(qd.f32, np.array([self._wall_of(s) for s in self.solids], np.float32)),
             friction=_device(qd.f32, np.array([_friction(s.friction) for s in self.solids], np.float32)),
             rotation=allocate_array(mat3, number),
             position=allocate_array(vec3, number),

@@ -1,7 +1,8 @@
 """Boundary samples (Akinci et al. 2012): one layer of particles on a solid's surface, with a volume each.
 
 V_b = 1/Σ_k W_bk over the samples themselves, so that a dense patch weighs no more than a sparse one. Fluid particles see
-them as neighbours; densities at walls become right and particles stop stacking there.
+them as neighbours; densities at walls become right and particles stop stacking there. Samples lie half a spacing inside the
+solid: a fluid particle that touches the surface is then one spacing away from them, as from its own kind.
 """
 
 from typing import Any
@@ -17,26 +18,30 @@ from viscoil.sph.operators import density_kernel
 FINENESS = 0.5  # distance of candidates in spacings, before thinning
 
 
-def sample_surface(shape: Any, spacing: float) -> np.ndarray:
-    """Points about one ``spacing`` apart on the surface of a bounded shape, in the shape's own frame [m]."""
+def sample_surface(shape: Any, spacing: float, container: bool = False) -> np.ndarray:
+    """Points about one ``spacing`` apart, half a spacing below a bounded shape's surface, in its own frame [m].
+
+    In walls thinner than one spacing they lie in the middle of the wall. The solid side of a container is outside.
+    """
     from viscoil.scene.parts import Solid
 
     bare = shape.model_copy(update={"position": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.0)})
-    solid = SolidSet([Solid(shape=bare)])
+    solid = SolidSet([Solid(shape=bare, container=container)])
     step = spacing * FINENESS
-    half = np.asarray(bare.extent()) / 2 + spacing
+    half = np.asarray(bare.extent()) / 2 + 2 * spacing
     middle = bare.middle()
     axes = [np.arange(-np.ceil(h / step), np.ceil(h / step) + 1) * step + m for h, m in zip(half, middle, strict=True)]
     near = []
     per = max(1, (1 << 20) // (len(axes[1]) * len(axes[2])))
     for begin in range(0, len(axes[0]), per):
         points = np.stack(np.meshgrid(axes[0][begin : begin + per], axes[1], axes[2], indexing="ij"), -1).reshape(-1, 3)
-        near.append(points[np.abs(solid.distance(0, points)) < step])
+        near.append(points[np.abs(solid.distance(0, points) + spacing / 2) < spacing])
     points = np.concatenate(near)
-    for _ in range(3):  # two steps land on the surface of exact distances, the third serves blended ones
-        phi = solid.distance(0, points)
+    level = max(-spacing / 2, 0.9 * float(solid.distance(0, points).min()))
+    for _ in range(4):  # two steps land on the level of exact distances, the others serve edges and blends
+        phi = solid.distance(0, points) - level
         points = points - phi[:, None] * solid.normals(0, points, 0.05 * spacing)
-    return thin_out(points[np.abs(solid.distance(0, points)) < 0.05 * spacing], 0.75 * spacing)
+    return thin_out(points[np.abs(solid.distance(0, points) - level) < 0.05 * spacing], 0.9 * spacing)
 
 
 def thin_out(points: np.ndarray, distance: float) -> np.ndarray:
@@ -75,8 +80,8 @@ def _search(points: np.ndarray, reach: float, expected: int) -> tuple[Neighbors,
 def sample_volumes(points: np.ndarray, support: float) -> np.ndarray:
     """V_b = 1/Σ_k W_bk [m³] of surface samples, themselves included."""
     neighbors, particles = _search(points, support, 40)
-    sums = allocate_array(table.qd.f32, len(points))
-    density_kernel(particles, particles.position, len(points), neighbors.list, neighbors.torus, support, sums, False)
+    sums, none = (allocate_array(table.qd.f32, len(points)) for _ in range(2))
+    density_kernel(particles, particles.position, len(points), neighbors.list, neighbors.torus, support, none, sums, False)
     return 1 / sums.to_numpy()
 
 

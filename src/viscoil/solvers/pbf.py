@@ -15,6 +15,7 @@ from viscoil.constraints.density import (
     multipliers,
     stop_when_small,
 )
+from viscoil.constraints.walls import walls
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, allocate_array, vec3
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import SolverParams
@@ -24,6 +25,8 @@ from viscoil.steps.viscosity import xsph
 from viscoil.steps.vorticity import confine, curl
 from viscoil.units import Count, Quantity
 
+VECTORS = ("predicted", "correction", "velocity", "smoothed", "wall_gradient")
+JACOBI_LIMIT = 5 / 3  # of 2; the rest is for disorder
 FARTHEST = 20.0  # supports a particle may move in one step before the state counts as exploding
 
 
@@ -35,8 +38,10 @@ class PBFParams(SolverParams):
     """solver iterations per step; with a tolerance, the most there may be"""
     tolerance: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5)] = 0.0
     """mean compression below which the iterations end early; 0 = always all iterations, as in the paper"""
-    relaxation: Annotated[float, Quantity("number", at_least=0.0, at_most=100.0)] = 0.1
-    """ε of eq. 11, relative to the lattice's sum of squared gradients"""
+    relaxation: Annotated[float, Quantity("number", at_least=0.0, at_most=100.0)] | None = None
+    """ε of eq. 11, relative to the lattice's sum of squared gradients; left out: as small as keeps iterations stable"""
+    kernels: Literal["spiky", "paper"] = "spiky"
+    """densities from the Spiky kernel, as its gradients are, or from Poly6 as in the paper (gains energy)"""
     artificial_pressure: Annotated[float, Quantity("number", at_least=0.0, at_most=10.0)] = 0.001
     """k of eq. 13, in units of the lattice's multiplier; 0 = off"""
     pressure_power: Annotated[int, Count(at_least=1, at_most=8)] = 4
@@ -49,6 +54,8 @@ class PBFParams(SolverParams):
     """c of eq. 17"""
     unilateral: bool = False
     """correct compression only (no cohesion)"""
+    wall_density: bool = True
+    """solids count in the density of particles beside them; false = the paper's bare collisions"""
 
 
 @dataclass(frozen=True)
@@ -61,8 +68,9 @@ class Scratch:
     smoothed: Vectors  # [m/s] after XSPH; vorticity [1/s] before it
     multiplier: Floats  # λ [m²]
     error: Floats  # max(C, 0)
+    wall: Floats  # density of the walls, relative
+    wall_gradient: Vectors  # [1/m]
     partial: Floats  # sums of error, by chunk
-    left: Flag  # iterations to go
     used: Ints  # [1] iterations done, [0] in this step
 
 
@@ -86,9 +94,9 @@ def _move(p: Particles, n: qd.i32, radius: qd.f32, number: qd.i32, solids: Solid
 
 
 @qd.func(requires_top_level=True)
-def _start(s: Scratch, iterations: qd.i32):
+def _start(s: Scratch, left: Flag, iterations: qd.i32):
     for _ in range(1):
-        s.left[()] = iterations
+        left[()] = iterations
         s.used[0] = 0
 
 
@@ -100,15 +108,16 @@ def _tally(s: Scratch):
 
 @qd.kernel(graph=True, fastcache=True)
 def _solve(
-    p: Particles, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, iterations: qd.i32, movers: qd.i32,
-    tolerance: qd.f32, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts, s: Scratch,
-    left: Flag, power: qd.Template, controlled: qd.Template, periodic: qd.Template,
+    left: Flag, p: Particles, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, iterations: qd.i32, movers: qd.i32,
+    tolerance: qd.f32, radius: qd.f32, number: qd.i32, walled: qd.i32, solids: Solids, parts: Parts, s: Scratch,
+    power: qd.Template, published: qd.Template, controlled: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """Lines 8–19: all λ, then all Δp, then collisions and new positions."""
-    _start(s, iterations)
+    _start(s, left, iterations)
     while qd.graph.do_while(left):
-        multipliers(p, s.predicted, n, near, torus, c, s.error, s.multiplier, periodic)
-        corrections(p, s.predicted, n, near, torus, c, s.multiplier, s.correction, power, periodic)
+        walls(p, s.predicted, n, c.support, walled, solids, parts, s.wall, s.wall_gradient)
+        multipliers(p, s.predicted, n, near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier, published, periodic)
+        corrections(p, s.predicted, n, near, torus, c, s.multiplier, s.wall_gradient, s.correction, power, periodic)
         _move(p, n, radius, number, solids, parts, s)
         count_down(left, s.used)
         if qd.static(controlled):
@@ -156,13 +165,20 @@ class PBF:
     def resize(self, capacity: int) -> None:
         """Scratch for ``capacity`` particles."""
         self.scratch = Scratch(
-            **{name: allocate_array(vec3, capacity) for name in ("predicted", "correction", "velocity", "smoothed")},
-            **{name: allocate_array(qd.f32, capacity) for name in ("multiplier", "error")},
+            **{name: allocate_array(vec3, capacity) for name in VECTORS},
+            **{name: allocate_array(qd.f32, capacity) for name in ("multiplier", "error", "wall")},
             partial=allocate_array(qd.f32, capacity // 256 + 1),
-            left=qd.ndarray(qd.i32, ()),
             used=allocate_array(qd.i32, 2),
         )
-        self.scratch.left.fill(1)
+
+    def relaxation(self, world: Any) -> float:
+        """ε relative to the lattice: as asked, or what makes the stiffest mode of the lattice shrink by 2/3 of itself.
+
+        Jacobi iterations amplify a mode of stiffness κ (in units of the diagonal) by 1 − κ/(1 + ε): stable for κ/(1 + ε) < 2.
+        """
+        if self.params.relaxation is not None:
+            return self.params.relaxation
+        return max(0.1, world.lattice.stiffest_mode / JACOBI_LIMIT - 1)
 
     def numbers(self, world: Any) -> DensityNumbers:
         """The constraint's parameters in SI units."""
@@ -172,7 +188,7 @@ class PBF:
         reference = 315 / (64 * 3.141592653589793 * h**3) * (1 - q * q) ** 3
         return DensityNumbers(
             support=h,
-            softness=c.relaxation * stiffness,
+            softness=self.relaxation(world) * stiffness,
             repulsion=c.artificial_pressure / stiffness,
             reference=1 / reference,
             unilateral=int(c.unilateral),
@@ -190,8 +206,8 @@ class PBF:
             world.neighbors.find(s.predicted, p, n)
         with world.stages("solve"):  # lines 8-19
             _solve(
-                p, n, near, torus, self.numbers(world), c.iterations, world.fluid_count, c.tolerance, radius, number,
-                solids, parts, s, s.left, c.pressure_power, c.tolerance > 0, periodic,
+                backend.loop_counter(), p, n, near, torus, self.numbers(world), c.iterations, world.fluid_count, c.tolerance, radius, number,
+                number if c.wall_density else 0, solids, parts, s, c.pressure_power, c.kernels == "paper", c.tolerance > 0, periodic,
             )  # fmt: skip
         with world.stages("velocity"):  # lines 20-24
             _velocities(p, n, dt, FARTHEST * world.support, s, world.status)

@@ -12,15 +12,19 @@ import quadrants as qd
 from viscoil import backend
 from viscoil.constraints.contact import contact
 from viscoil.constraints.density import chunk_sums, coincident, count_down, stop_when_small
+from viscoil.constraints.walls import walls
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, allocate_array, vec3
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.pbf import FARTHEST
 from viscoil.solvers.solver import SolverParams
 from viscoil.sph.neighbors import NeighborList, Torus, separation
-from viscoil.sph.smoothing import poly6, spiky_gradient
+from viscoil.sph.smoothing import spiky, spiky_gradient
 from viscoil.steps.integrate import commit, velocities
 from viscoil.steps.viscosity import xsph
 from viscoil.units import Count, Quantity
+
+
+VECTORS = ("predicted", "force", "velocity", "smoothed", "wall_gradient")
 
 
 class PCISPHParams(SolverParams):
@@ -45,8 +49,9 @@ class Scratch:
     smoothed: Vectors  # [m/s]
     pressure: Floats  # p/ρ₀ [m²/s²]
     error: Floats  # max(ρ*/ρ₀ − 1, 0)
+    wall: Floats  # density of the walls, relative
+    wall_gradient: Vectors  # [1/m]
     partial: Floats
-    left: Flag
     used: Ints
 
 
@@ -71,12 +76,12 @@ def _update_pressure(
     for i in range(n):
         s.error[i] = 0.0
         if p.inverse_mass[i] > 0.0:
-            density = p.volume[i] * poly6(0.0, support)
+            density = p.volume[i] * spiky(0.0, support) + s.wall[i]
             base = i * near.row
             for k in range(near.count[i]):
                 j = near.index[base + k * near.column]
                 d = separation(s.predicted[i], s.predicted[j], torus, periodic)
-                density += p.volume[j] * poly6(d.dot(d), support)
+                density += p.volume[j] * spiky(d.dot(d), support)
             s.error[i] = qd.max(density - 1.0, 0.0)
             s.pressure[i] += delta * s.error[i]
 
@@ -89,6 +94,7 @@ def _pressure_force(
     for i in range(n):
         total = vec3(0.0)
         if p.inverse_mass[i] > 0.0:
+            total = -2.0 * s.pressure[i] * s.wall_gradient[i]
             base = i * near.row
             for k in range(near.count[i]):
                 j = near.index[base + k * near.column]
@@ -103,12 +109,12 @@ def _pressure_force(
 
 
 @qd.func(requires_top_level=True)
-def _clear(n: qd.i32, iterations: qd.i32, s: Scratch):
+def _clear(n: qd.i32, left: Flag, iterations: qd.i32, s: Scratch):
     for i in range(n):
         s.pressure[i] = 0.0
         s.force[i] = vec3(0.0)
     for _ in range(1):
-        s.left[()] = iterations
+        left[()] = iterations
         s.used[0] = 0
 
 
@@ -120,15 +126,16 @@ def _tally(s: Scratch):
 
 @qd.kernel(graph=True, fastcache=True)
 def _solve(
-    p: Particles, n: qd.i32, dt: qd.f32, gx: qd.f32, gy: qd.f32, gz: qd.f32, near: NeighborList, torus: Torus,
+    left: Flag, p: Particles, n: qd.i32, dt: qd.f32, gx: qd.f32, gy: qd.f32, gz: qd.f32, near: NeighborList, torus: Torus,
     support: qd.f32, delta: qd.f32, iterations: qd.i32, movers: qd.i32, tolerance: qd.f32, radius: qd.f32, number: qd.i32,
-    solids: Solids, parts: Parts, s: Scratch, left: Flag, periodic: qd.Template,
+    solids: Solids, parts: Parts, s: Scratch, periodic: qd.Template,
 ):  # fmt: skip
     """The pressure loop, then the last prediction is the new position."""
-    _clear(n, iterations, s)
+    _clear(n, left, iterations, s)
     while qd.graph.do_while(left):
         _predict(p, n, dt, gx, gy, gz, solids, s)
         contact(s.predicted, p.position, p.inverse_mass, n, radius, number, solids, parts)
+        walls(p, s.predicted, n, support, number, solids, parts, s.wall, s.wall_gradient)
         _update_pressure(p, n, near, torus, support, delta, s, periodic)
         _pressure_force(p, n, near, torus, support, s, periodic)
         count_down(left, s.used)
@@ -162,13 +169,11 @@ class PCISPH:
     def resize(self, capacity: int) -> None:
         """Scratch for ``capacity`` particles."""
         self.scratch = Scratch(
-            **{name: allocate_array(vec3, capacity) for name in ("predicted", "force", "velocity", "smoothed")},
-            **{name: allocate_array(qd.f32, capacity) for name in ("pressure", "error")},
+            **{name: allocate_array(vec3, capacity) for name in VECTORS},
+            **{name: allocate_array(qd.f32, capacity) for name in ("pressure", "error", "wall")},
             partial=allocate_array(qd.f32, capacity // 256 + 1),
-            left=qd.ndarray(qd.i32, ()),
             used=allocate_array(qd.i32, 2),
         )
-        self.scratch.left.fill(1)
 
     def step(self, world: Any, dt: float) -> None:
         """Lists at the start of the step, pressure loop, integration."""
@@ -181,8 +186,8 @@ class PCISPH:
             world.neighbors.find(p.position, p, n)
         with world.stages("solve"):
             _solve(
-                p, n, dt, *world.gravity, near, torus, world.support, delta, c.iterations, world.fluid_count, c.tolerance,
-                c.contact_radius * world.spacing, number, solids, parts, s, s.left, periodic,
+                backend.loop_counter(), p, n, dt, *world.gravity, near, torus, world.support, delta, c.iterations, world.fluid_count, c.tolerance,
+                c.contact_radius * world.spacing, number, solids, parts, s, periodic,
             )  # fmt: skip
         with world.stages("velocity"):
             _finish(

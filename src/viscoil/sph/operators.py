@@ -7,22 +7,22 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Matrices, Particles, Vectors, mat3
 from viscoil.sph.neighbors import NeighborList, Torus, separation
-from viscoil.sph.smoothing import cubic_gradient, poly6
+from viscoil.sph.smoothing import cubic_gradient, spiky
 
 
 @qd.func(requires_top_level=True)
 def relative_density(
-    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, support: qd.f32, out: Floats,
-    periodic: qd.template(),
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, support: qd.f32, wall: Floats,
+    out: Floats, periodic: qd.template(),
 ):  # fmt: skip
-    """ρ_i/ρ₀ = Σ_j V_j W_ij, particle i included (eq. 2 divided by the rest density)."""
+    """ρ_i/ρ₀ = Σ_j V_j W_ij + walls, particle i included (eq. 2 divided by the rest density)."""
     for i in range(n):
-        total = p.volume[i] * poly6(0.0, support)
+        total = p.volume[i] * spiky(0.0, support) + wall[i]
         base = i * near.row
         for k in range(near.count[i]):
             j = near.index[base + k * near.column]
             d = separation(x[i], x[j], torus, periodic)
-            total += p.volume[j] * poly6(d.dot(d), support)
+            total += p.volume[j] * spiky(d.dot(d), support)
         out[i] = total
 
 
@@ -69,11 +69,11 @@ def velocity_gradient(
 
 @qd.kernel(graph=True, fastcache=True)
 def density_kernel(
-    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, support: qd.f32, out: Floats,
-    periodic: qd.Template,
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, support: qd.f32, wall: Floats,
+    out: Floats, periodic: qd.Template,
 ):  # fmt: skip
     """ρ/ρ₀ of all listed particles."""
-    relative_density(p, x, n, near, torus, support, out, periodic)
+    relative_density(p, x, n, near, torus, support, wall, out, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
