@@ -1,0 +1,35 @@
+"""The look all validation plots share. Matplotlib loads only when something is drawn."""
+
+from pathlib import Path
+from typing import Any
+
+BLUE, ORANGE, GREEN, RED, GREY = "#2a6fbb", "#e07b39", "#4d9a5b", "#c0392b", "#8a9099"
+
+
+def sheet(title: str) -> Any:
+    """An empty figure with the case's title."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.6), layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    figure.suptitle(title, fontsize=11, fontweight="bold", x=0.01, ha="left", wrap=True)
+    return figure
+
+
+def axes(figure: Any, horizontal: str, vertical: str, place: tuple[int, int, int] = (1, 1, 1)) -> Any:
+    """Axes with labels, a quiet grid and no box; ``place`` is rows, columns, index."""
+    result = figure.add_subplot(*place)
+    result.set_xlabel(horizontal)
+    result.set_ylabel(vertical)
+    result.grid(color="#e4e7ea", linewidth=0.8)
+    result.set_axisbelow(True)
+    result.spines[["top", "right"]].set_visible(False)
+    return result
+
+
+def save(figure: Any, path: Path) -> Path:
+    """Writes the picture; folders are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    return path
