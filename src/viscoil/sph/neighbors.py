@@ -304,7 +304,7 @@ class Neighbors:
 
         A pure function of its arguments and the capacity: a resumed run gets the same cells.
         """
-        origin, size, period, dims = np.zeros(3), np.full(3, self.reach), np.zeros(3), np.zeros(3, int)
+        origin, period, dims = np.zeros(3), np.zeros(3), np.zeros(3, int)
         for axis in range(3):
             if self.periodic and "xyz"[axis] in self.box.periodic:
                 length = self.box.max[axis] - self.box.min[axis]
@@ -314,21 +314,17 @@ class Neighbors:
                         f"domain: the periodic box is {length:g} m long in {'xyz'[axis]}, expected at least three times "
                         f"the search radius ({FEWEST_CELLS * self.reach:g} m)"
                     )
-                size[axis], origin[axis], period[axis] = length / dims[axis], self.box.min[axis], length
+                origin[axis], period[axis] = self.box.min[axis], length
             else:
                 wanted = (float(high[axis]) - float(low[axis])) / self.reach
                 dims[axis] = int(min(max(wanted + 3, 8), 1e9))
-        free = [axis for axis in range(3) if period[axis] == 0]
-        while np.prod(dims.astype(float)) > self._table and free:
-            longest = max(free, key=lambda axis: dims[axis])
+        while np.prod(dims.astype(float)) > self._table:
+            # Fewer cells on the longest axis: unbounded ones then share cells, periodic ones get larger cells.
+            longest = int(np.argmax(dims))
             others = np.prod([float(dims[axis]) for axis in range(3) if axis != longest])
-            second = max((dims[axis] for axis in free if axis != longest), default=FEWEST_CELLS)
+            second = max(dims[axis] for axis in range(3) if axis != longest)
             dims[longest] = max(FEWEST_CELLS, int(self._table / others), min(second, dims[longest] - 1))
-        if np.prod(dims.astype(float)) > self._table:
-            raise SceneError(
-                f"domain: the periodic box holds {np.prod(dims.astype(float)):.3g} cells, more than the search has "
-                f"memory for with {self.capacity} particles ({self._table}); make the box smaller or the spacing larger"
-            )
+        size = np.where(period > 0, period / dims, self.reach)
         self.dims = tuple(int(d) for d in dims)
         self.torus.real.from_numpy(np.concatenate([origin, 1 / size, period]).astype(np.float32))
         self.torus.whole.from_numpy(np.array([*dims, np.prod(dims)], np.int32))
