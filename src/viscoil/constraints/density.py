@@ -11,6 +11,7 @@ W is the Spiky kernel, whose gradient this is. The paper takes densities from Po
 that does not follow the gradient of its constraint does work on the fluid, and a resting one then boils, the more the
 shorter the step (``viscoil validate energy``). ``published`` selects the paper's pair of kernels.
 
+Listed particles beyond the support take part with weight zero: asking for them would cost more than they do.
 Pairs receive opposite impulses, because ∇W_ij is antisymmetric and fluid particles share one volume.
 """
 
@@ -68,7 +69,6 @@ def multipliers(
     """λ_i of eq. 11; error[i] = max(C_i, 0), what is left to correct."""
     for i in range(n):
         if p.inverse_mass[i] > 0.0:
-            h2 = c.support * c.support
             xi = x[i]
             density = p.volume[i] * density_weight(0.0, c.support, published) + wall[i]
             own = wall_gradient[i]
@@ -78,12 +78,11 @@ def multipliers(
                 j = near.index[base + k * near.column]
                 d = separation(xi, x[j], torus, periodic)
                 r2 = d.dot(d)
-                if r2 < h2:
-                    volume = p.volume[j]
-                    density += volume * density_weight(r2, c.support, published)
-                    gradient = volume * spiky_gradient(r2, c.support) * d
-                    own += gradient
-                    squares += p.inverse_mass[j] * gradient.dot(gradient)
+                volume = p.volume[j]
+                density += volume * density_weight(r2, c.support, published)
+                gradient = volume * spiky_gradient(r2, c.support) * d
+                own += gradient
+                squares += p.inverse_mass[j] * gradient.dot(gradient)
             excess = density - 1.0
             error[i] = qd.max(excess, 0.0)
             if c.unilateral == 1:
@@ -94,36 +93,55 @@ def multipliers(
             multiplier[i] = 0.0
 
 
+@qd.func
+def pair_weight(
+    own: qd.f32, volume: qd.f32, other: qd.f32, other_volume: qd.f32, r2: qd.f32, c: DensityNumbers,
+    power: qd.template(),
+) -> qd.f32:  # fmt: skip
+    """λ_i V_j + λ_j V_i + s_ij V_j for multipliers ``own``, ``other`` and volumes ``volume``, ``other_volume``."""
+    strength = -c.repulsion
+    ratio = poly6(r2, c.support) * c.reference
+    for _ in qd.static(range(power)):
+        strength *= ratio
+    return (own + strength) * other_volume + other * volume
+
+
 @qd.func(requires_top_level=True)
 def corrections(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
     multiplier: Floats, wall_gradient: Vectors, correction: Vectors, power: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """Δx_i of eq. 14; ``power`` is n of eq. 13."""
+    """Δx_i of eq. 14; ``power`` is n of eq. 13.
+
+    Coincident neighbours, which need a direction made up for them, are only counted at first and treated in a second
+    loop that hardly ever runs: without a rare branch the compiler makes vector instructions of the first.
+    """
     for i in range(n):
         total = vec3(0.0)
         if p.inverse_mass[i] > 0.0:
             total = multiplier[i] * wall_gradient[i]
-            h2 = c.support * c.support
+            touching = 1e-12 * c.support * c.support
             xi = x[i]
             own = multiplier[i]
             volume = p.volume[i]
             base = i * near.row
+            number = 0
             for k in range(near.count[i]):
                 j = near.index[base + k * near.column]
                 d = separation(xi, x[j], torus, periodic)
                 r2 = d.dot(d)
-                if r2 < h2:
-                    if r2 < 1e-12 * h2:
-                        d = coincident(p.id[i], p.id[j], c.support)
-                    weight = own * p.volume[j] + multiplier[j] * volume
-                    if c.repulsion > 0.0:
-                        ratio = poly6(r2, c.support) * c.reference
-                        strength = c.repulsion
-                        for _ in qd.static(range(power)):
-                            strength *= ratio
-                        weight -= strength * p.volume[j]
-                    total += weight * spiky_gradient(r2, c.support) * d
+                number += qd.select(r2 < touching, 1, 0)
+                weight = pair_weight(own, volume, multiplier[j], p.volume[j], r2, c, power)
+                total += weight * spiky_gradient(r2, c.support) * d
+            if number > 0:
+                for k in range(near.count[i]):
+                    j = near.index[base + k * near.column]
+                    d = separation(xi, x[j], torus, periodic)
+                    r2 = d.dot(d)
+                    if r2 < touching:
+                        weight = pair_weight(own, volume, multiplier[j], p.volume[j], r2, c, power)
+                        apart = coincident(p.id[i], p.id[j], c.support)
+                        total += weight * spiky_gradient(r2, c.support) * (apart - d)
             total *= p.inverse_mass[i]
         correction[i] = total
 

@@ -1,0 +1,80 @@
+"""Parts of a step as kernels of their own, so that each can be timed alone. The loops are the solver's."""
+
+from typing import Any
+
+import numpy as np
+import quadrants as qd
+
+from viscoil import backend
+from viscoil.constraints.density import DensityNumbers, corrections, multipliers
+from viscoil.particles import Floats, Ints, Particles, Vectors
+from viscoil.sph.neighbors import Cells, NeighborList, Torus, count_cells, list_neighbors, prefix_sum, sort_cells
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _sort(cells: Cells, torus: Torus, position: Vectors, ids: Ints, n: qd.i32, gpu: qd.Template):
+    count_cells(cells, torus, position, n)
+    prefix_sum(cells, torus, gpu)
+    sort_cells(cells, position, ids, n)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _list(
+    cells: Cells, torus: Torus, inverse_mass: Floats, n: qd.i32, reach2: qd.f32, out: NeighborList,
+    periodic: qd.Template,
+):  # fmt: skip
+    list_neighbors(cells, torus, inverse_mass, n, reach2, out, periodic)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _multipliers(
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, wall: Floats,
+    wall_gradient: Vectors, error: Floats, multiplier: Floats, published: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    multipliers(p, x, n, near, torus, c, wall, wall_gradient, error, multiplier, published, periodic)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _corrections(
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, multiplier: Floats,
+    wall_gradient: Vectors, correction: Vectors, power: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    corrections(p, x, n, near, torus, c, multiplier, wall_gradient, correction, power, periodic)
+
+
+def sort(world: Any, position: Any) -> None:
+    """Particles into cells, as :meth:`Neighbors.find` does it."""
+    search = world.neighbors
+    _sort(search.cells, search.torus, position, world.particles.id, world.count, backend.current().is_gpu)
+
+
+def list_all(world: Any) -> None:
+    """The neighbour list of sorted particles."""
+    search = world.neighbors
+    _list(
+        search.cells, search.torus, world.particles.inverse_mass, world.count, search.reach**2, search.list,
+        search.periodic,
+    )  # fmt: skip
+
+
+def multiply(world: Any, solver: Any, position: Any) -> None:
+    """One pass for the multipliers of the density constraints."""
+    s, search = solver.scratch, world.neighbors
+    _multipliers(
+        world.particles, position, world.count, search.list, search.torus, solver.numbers(world), s.wall,
+        s.wall_gradient, s.error, s.multiplier, solver.params.kernels == "paper", search.periodic,
+    )  # fmt: skip
+
+
+def correct(world: Any, solver: Any, position: Any) -> None:
+    """One pass for the corrections of the positions."""
+    s, search = solver.scratch, world.neighbors
+    _corrections(
+        world.particles, position, world.count, search.list, search.torus, solver.numbers(world), s.multiplier,
+        s.wall_gradient, s.correction, solver.params.pressure_power, search.periodic,
+    )  # fmt: skip
+
+
+def mean_neighbors(world: Any) -> float:
+    """Entries of the neighbour list per particle."""
+    return float(np.mean(world.neighbors.list.count.to_numpy()[: world.count]))
