@@ -318,12 +318,12 @@ class Neighbors:
             else:
                 wanted = (float(high[axis]) - float(low[axis])) / self.reach
                 dims[axis] = int(min(max(wanted + 3, 8), 1e9))
-        while np.prod(dims.astype(float)) > self._table:
-            # Fewer cells on the longest axis: unbounded ones then share cells, periodic ones get larger cells.
-            longest = int(np.argmax(dims))
-            others = np.prod([float(dims[axis]) for axis in range(3) if axis != longest])
-            second = max(dims[axis] for axis in range(3) if axis != longest)
-            dims[longest] = max(FEWEST_CELLS, int(self._table / others), min(second, dims[longest] - 1))
+        room = float(self._table)
+        for left, axis in zip((3, 2, 1), np.argsort(dims, kind="stable"), strict=True):
+            # The shortest axis first: what it leaves is shared evenly by the longer ones. Unbounded axes then share
+            # cells, periodic ones get larger cells.
+            dims[axis] = min(dims[axis], int(room ** (1 / left) * (1 + 1e-9)))
+            room /= dims[axis]
         size = np.where(period > 0, period / dims, self.reach)
         self.dims = tuple(int(d) for d in dims)
         self.torus.real.from_numpy(np.concatenate([origin, 1 / size, period]).astype(np.float32))

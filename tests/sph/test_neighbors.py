@@ -1,0 +1,152 @@
+"""The neighbour search against brute force, wherever particles can be."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from kit import differences, lattice, make_particles, periodic_box, search
+from viscoil.errors import SceneError
+from viscoil.sph.neighbors import CELLS_PER_PARTICLE, Neighbors, list_width
+
+R = 0.1
+RNG = np.random.default_rng(5)
+
+
+def listed(neighbors, n):
+    """Neighbours of each particle as lists, in the order found."""
+    count, index = neighbors.to_numpy(n)
+    return [list(index[i, : count[i]]) for i in range(n)]
+
+
+def check(x, box=None, **fields):
+    """Everybody within reach is listed once; pairs on the very edge may fall either way."""
+    x = np.asarray(x, np.float32)
+    particles = make_particles(x, **fields)
+    found = listed(search(x, R, box, particles), len(x))
+    with np.errstate(over="ignore"):
+        r = np.linalg.norm(differences(x, box), axis=2)
+    resolution = 4e-7 * (R + np.abs(x).max(initial=0, where=np.abs(x) < 1e3))
+    moves = fields.get("inverse_mass", np.ones(len(x))) > 0
+    for i, mine in enumerate(found):
+        assert len(set(mine)) == len(mine), f"particle {i} lists somebody twice"
+        assert i not in mine
+        if not moves[i]:
+            assert mine == []
+            continue
+        must = set(np.nonzero(r[i] < R - resolution)[0]) - {i}
+        may = set(np.nonzero(r[i] < R + resolution)[0])
+        assert must <= set(mine) <= may, f"particle {i}: missing {must - set(mine)}, wrong {set(mine) - may}"
+
+
+PLACES = {
+    "random": RNG.uniform(-0.4, 0.6, (900, 3)),
+    "clustered": np.concatenate([c + RNG.normal(0, 0.03, (60, 3)) for c in RNG.uniform(-3, 3, (8, 3))]),
+    "coincident": np.repeat(RNG.uniform(0, 0.3, (9, 3)), 30, axis=0),
+    "far apart": np.concatenate([RNG.uniform(0, 0.3, (100, 3)) + c for c in ((0, 0, 0), (900, 0, 0), (-700, 800, 500))]),
+    "a million metres": np.concatenate([RNG.uniform(0, 0.3, (200, 3)), np.round(RNG.uniform(-1e6, 1e6, (30, 3))), [[1e6] * 3] * 4]),
+    "beyond all bounds": np.concatenate([RNG.uniform(0, 0.3, (200, 3)), [[1e30, 0, 0]] * 3, [[-3e37, 1e38, 1e12]] * 2, [[0, 3e38, 0]]]),
+    "thin thread": np.stack([RNG.uniform(0, 60, 900), RNG.uniform(0, 0.04, 900), RNG.uniform(0, 0.04, 900)], 1),
+    "sheet": np.stack([RNG.uniform(0, 3, 900), RNG.uniform(-50, -49.99, 900), RNG.uniform(0, 3, 900)], 1),
+    "lattice on cell borders": lattice((8, 8, 8), R / 2) - R / 4,
+    "one": np.zeros((1, 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_against_brute_force(place):
+    check(PLACES[place])
+
+
+@pytest.mark.parametrize("axes", ["x", "y", "xz", "xyz"])
+@pytest.mark.parametrize("size", [(0.3, 0.4, 0.55), (0.61, 1.7, 0.33)])
+def test_periodic_boxes(axes, size):
+    low = np.array([-0.13, 2.0, 0.4])
+    box = periodic_box(low, low + size, axes)
+    x = low + RNG.uniform(0, 1, (500, 3)) * size
+    check(x, box)
+    outside = x + RNG.integers(-2, 3, x.shape) * np.array([a in axes for a in "xyz"]) * size
+    check(outside, box)  # predicted positions are not wrapped yet
+
+
+def test_wide_periodic_box_with_few_particles():
+    """More cells than memory: cells become larger, nothing else changes."""
+    box = periodic_box((0, 0, 0), (40, 1, 60), "xz")
+    x = np.concatenate([RNG.uniform(0, 0.3, (150, 3)), RNG.uniform(-0.1, 0.1, (50, 3)) + [39.99, 0.5, 59.99]])
+    check(x, box)
+
+
+def test_too_small_periodic_box_is_refused():
+    with pytest.raises(SceneError, match=r"periodic box is 0\.29 m long in z.*at least three times"):
+        Neighbors(R, 30, 10, periodic_box((0, 0, 0), (1, 1, 0.29), "xz"))
+    Neighbors(R, 30, 10, periodic_box((0, 0, 0), (1, 1, 0.3), "xz"))
+
+
+def test_boundary_samples_are_listed_but_have_no_list():
+    x = RNG.uniform(0, 0.3, (300, 3))
+    check(x, inverse_mass=RNG.integers(0, 2, 300).astype(float))
+
+
+@pytest.mark.parametrize("axes", ["", "xyz"])
+def test_order_in_memory_does_not_matter(axes):
+    """Lists name the same particles in the same order, whatever the arrays' order: sums keep their bits."""
+    n = 400
+    x = np.concatenate([RNG.uniform(0, 0.5, (n - 20, 3)), np.full((20, 3), 0.25)]).astype(np.float32)
+    ids = RNG.permutation(10 * n)[:n]
+    box = periodic_box((0, 0, 0), (0.5, 0.5, 0.5), axes) if axes else None
+
+    def by_id(order):
+        found = listed(search(x[order], R, box, make_particles(x[order], id=ids[order])), n)
+        return {ids[order][i]: [ids[order][j] for j in mine] for i, mine in enumerate(found)}
+
+    assert by_id(np.arange(n)) == by_id(RNG.permutation(n))
+
+
+def test_overflow_is_reported_and_repaired():
+    x = np.concatenate([RNG.uniform(0, 5, (200, 3)), RNG.uniform(0, 0.05, (500, 3))])
+    particles = make_particles(x)
+    neighbors = Neighbors(R, 20, len(x))
+    neighbors.fit(x.min(0), x.max(0))
+    before = neighbors.width
+    neighbors.find(particles.position, particles, len(x))
+    needed = neighbors.overflow()
+    assert needed >= 499
+    assert neighbors.to_numpy(len(x))[0].max() == before, "rows are cut, not overrun"
+    assert neighbors.overflow() == 0, "said once"
+    neighbors.widen(needed)
+    neighbors.find(particles.position, particles, len(x))
+    assert neighbors.overflow() == 0
+    assert neighbors.to_numpy(len(x))[0].max() == needed
+    check(x)
+
+
+def test_rows_avoid_strides_that_share_cache_sets():
+    for wanted in range(200):
+        width = list_width(wanted)
+        assert width >= wanted and width % 16 and width % 4 == 0
+
+
+@pytest.mark.parametrize("far", [1e2, 1e6, 1e30, 3e38])
+@pytest.mark.parametrize("direction", [(1, 0, 0), (1, -1, 0), (-1, 1, 1)])
+def test_a_runaway_costs_neither_memory_nor_time(far, direction):
+    """(A step-by-step search for the shape of the cells would never end here.)"""
+    neighbors = Neighbors(R, 60, 1000)
+    ends = np.array([np.zeros(3), np.full(3, 0.5), np.array(direction) * far])
+    tracemalloc.start()
+    neighbors.fit(ends.min(0), ends.max(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e6
+    assert 27 <= np.prod(neighbors.dims) <= max(4096, CELLS_PER_PARTICLE * 1000)
+    assert min(neighbors.dims) >= 3
+
+
+def test_cells_are_used_up_to_what_memory_allows():
+    """A thread gets its cells along its length, a cube evenly, a small set no more than it needs."""
+    neighbors = Neighbors(R, 60, 50_000)
+    neighbors.fit(np.zeros(3), np.array([500.0, 0.3, 0.3]))
+    assert neighbors.dims[0] > 1000 and neighbors.dims[1] == neighbors.dims[2] == 8
+    neighbors.fit(np.zeros(3), np.full(3, 100.0))
+    assert min(neighbors.dims) >= 40
+    neighbors.fit(np.zeros(3), np.array([2.0, 1.0, 1.0]))
+    assert max(neighbors.dims) <= 24
