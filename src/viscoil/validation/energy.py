@@ -1,4 +1,8 @@
-"""Kinetic energy of a closed box: nothing feeds it, so it may only fall."""
+"""Kinetic energy of a closed box: nothing feeds it, so it may only fall.
+
+Particles start disordered. A perfect lattice resists being sheared and gives part of the energy back while it melts; that
+is an exchange with its order, not a gain, and would hide what is looked for here.
+"""
 
 from typing import Any
 
@@ -8,6 +12,7 @@ from viscoil.validation.case import Case, Check, Mutation, Outcome, Trial, setti
 
 SPACING = 0.02
 SPEED = 0.3  # m/s, amplitude at the start
+RELAX = 20  # frames
 
 
 def _scene(side: int, dt: float, frames: int) -> dict[str, Any]:
@@ -22,14 +27,28 @@ def _scene(side: int, dt: float, frames: int) -> dict[str, Any]:
             "kernels": "spiky",
         },
         "fluid": [
-            {"shape": {"type": "box", "size": (length,) * 3, "position": (length / 2,) * 3}, "material": "water"}
+            {
+                "shape": {"type": "box", "size": (length,) * 3, "position": (length / 2,) * 3},
+                "material": "water",
+                "jitter": 0.3,
+            }
         ],
     }  # fmt: skip
 
 
+def _relax(sim: Any) -> None:
+    """Lets jittered particles find their places without gaining speed."""
+    for _ in range(RELAX):
+        state = sim.state()
+        state["particles/velocity"][:] = 0
+        sim.restore(state)
+        sim.advance_frame()
+
+
 def _decay(trial: Trial, dt: float) -> dict[str, Any]:
     side = 12 if trial.quick else 16
-    sim = trial.simulation(_scene(side, dt, 50 if trial.quick else 100))
+    sim = trial.simulation(_scene(side, dt, RELAX + (40 if trial.quick else 100)))
+    _relax(sim)
     state = sim.state()
     x = state["particles/position"] * (2 * np.pi / (side * SPACING))
     vortices = [np.sin(x[:, 0]) * np.cos(x[:, 1]), -np.cos(x[:, 0]) * np.sin(x[:, 1]), 0 * x[:, 0]]
@@ -38,7 +57,7 @@ def _decay(trial: Trial, dt: float) -> dict[str, Any]:
     mass = 1000 * SPACING**3
     frames = [sim.frame(), *sim.frames()]
     energy = np.array([0.5 * mass * (f["velocity"].astype(float) ** 2).sum() for f in frames])
-    return {"time": np.array([f.time for f in frames]), "energy": energy / energy[0]}
+    return {"time": np.array([f.time - frames[0].time for f in frames]), "energy": energy / energy[0]}
 
 
 def _measure(trial: Trial) -> Outcome:
@@ -46,7 +65,7 @@ def _measure(trial: Trial) -> Outcome:
     checks = []
     for dt, run in runs.items():
         rise = np.max(run["energy"] - np.minimum.accumulate(run["energy"]))
-        checks.append(Check(f"largest rise of kinetic energy at {1e3 * dt:g} ms, share of the start", float(rise), 0.0, 0.01))
+        checks.append(Check(f"largest rise of kinetic energy at {1e3 * dt:g} ms, share of the start", float(rise), 0.0, 1e-3))
     return Outcome(checks, {"runs": runs})
 
 

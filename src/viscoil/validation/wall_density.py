@@ -51,8 +51,8 @@ def _measure(trial: Trial) -> Outcome:
         shares.append(((wall >= near) & (wall < far)).sum() / area)
     inside = profile[2:-2].mean()
     checks = [
-        Check("particles in the layer on the floor / inside", float(profile[0] / inside), 1.0, 0.1),
-        Check("particles in the layer at the sides / inside", float(shares[0] / shares[1]), 1.0, 0.1),
+        Check("particles in the layer on the floor / inside", float(profile[0] / inside), 1.0, 0.15),
+        Check("particles in the layer at the sides / inside", float(shares[0] / shares[1]), 1.0, 0.15),
     ]
     return Outcome(checks, {"height": height, "profile": profile, "last": frames[-1]["position"] / SPACING})
 
