@@ -10,7 +10,7 @@ import quadrants as qd
 
 from viscoil import backend
 from viscoil.constraints.walls import walls_kernel
-from viscoil.errors import RunFolderError, SimulationFailed
+from viscoil.errors import RunFolderError, SimulationFailed, ViscoilError
 from viscoil.io.frame import Frame
 from viscoil.particles import FIELDS, Floats, Ints, Particles, allocate_array, vec3
 from viscoil.scene.build import Built
@@ -64,8 +64,6 @@ class Simulation:
         self.callback = callback
         self._built = Built(scene)
         self.world = self._built.world
-        self.solver = self._built.solver
-        self.nozzles = self._built.nozzles
         self.notes: list[str] = list(self._built.notes)
         self.frame_index = 0
         self._started = False  # frame 0 was handed out
@@ -75,13 +73,45 @@ class Simulation:
         self._steps_in_frame = 0
         self._last_dt = 0.0
         self._metrics: dict[str, Any] = {}
+        self._read_scene()
+        self._release()
+        self.world.fit_cells()
+        self._measure(0.0)
+
+    def _read_scene(self) -> None:
+        self.solver = self._built.solver
+        self.nozzles = self._built.nozzles
         self._allocate_measures()
         self._rest = allocate_array(qd.f32, len(self._built.materials))
         self._rest.from_numpy(np.array([m.density for m in self._built.materials.values()], np.float32))
         self._sinks = self._sink_solids()
-        self._release()
-        self.world.fit_cells()
-        self._measure(0.0)
+
+    # --- changes between steps ---------------------------------------------------------------------------------------
+    def update(self) -> None:
+        """Takes over everything that was changed in :attr:`scene` since the last step.
+
+        Gravity, solids, emitters, sinks, materials, time settings and the solver's parameters can be changed, added and
+        removed at any time; spacing, periodic box, support and kernels cannot, and are refused with a message.
+
+        >>> sim.scene.gravity = (0.0, 0.0, 0.0)
+        >>> sim.scene.solid.append(Solid(shape=Sphere(radius=0.1)))
+        >>> sim.update()
+        """
+        self.scene.check()
+        self._built.update(self.scene)
+        self._read_scene()
+
+    def add_fluid(self, fluid: Any) -> None:
+        """Fills one more :class:`Fluid` into the running simulation, as it would have been at the start."""
+        number = len(self.scene.fluid)
+        self.scene.fluid.append(fluid)
+        try:
+            self.update()
+            self._built.add_fluid(fluid, number)
+        except ViscoilError:
+            self.scene.fluid.pop()
+            raise
+        self._allocate_measures()
 
     # --- what users look at ------------------------------------------------------------------------------------------
     @property
@@ -175,7 +205,7 @@ class Simulation:
             wanted = t.frame_time / t.steps_per_frame if t.steps_per_frame else t.step
             self._limited_by = "fixed step"
         else:
-            speed = max(self._largest_speed, 1e-6)
+            speed = self._fastest(remaining)
             wanted = t.cfl * self.scene.spacing / speed
             self._limited_by = f"CFL {t.cfl:g} at {speed:.3g} m/s"
             if t.max_step and wanted > t.max_step:
@@ -186,6 +216,14 @@ class Simulation:
         if steps == 1 and wanted > remaining:
             self._limited_by = "frame time"
         return remaining / steps, (steps if self._may_run_ahead() else 1)
+
+    def _fastest(self, remaining: float) -> float:
+        """Largest speed [m/s] of anything that moves in what remains of the frame: particles, inflow, solids."""
+        now = self.world.time
+        open_nozzles = [n for n in self.nozzles if n.emitter.start <= now + remaining and n.moment() < n.emitter.end]
+        inflow = max((n.speed + float(np.linalg.norm(n.velocity(now))) for n in open_nozzles), default=0.0)
+        solids = self.world.solids.motion(now, now + remaining)[0] if self.world.solids.moving else 0.0
+        return max(self._largest_speed, inflow, solids, 1e-6)
 
     def _may_run_ahead(self) -> bool:
         """Whether the host has nothing to do between steps, so that a GPU need not wait for it."""
@@ -217,7 +255,7 @@ class Simulation:
             self._retries += 1
             parts *= 2
             if parts > 2**HALVINGS:
-                raise SimulationFailed(self._obituary(bad, dt))
+                raise self._obituary(bad, dt)
         self._largest_speed = speed
         self._last_dt = dt / parts
         self._steps_in_frame += steps * parts
@@ -271,8 +309,16 @@ class Simulation:
                 f"t = {self.world.time:.4g} s: {text} ({moved:.2g} h at {self._largest_speed:.3g} m/s); walls still hold "
                 "(paths are traced), but neighbours can pass through each other: shorter steps are better"
             )
+        if self.world.solids.moving:
+            turn = self.world.solids.motion(self.world.time - dt, self.world.time)[1] * dt
+            text = "a solid turns by more than half a radian per step"
+            if turn > 0.5 and not any(text in note for note in self.notes):
+                self.notes.append(
+                    f"t = {self.world.time:.4g} s: {text} ({turn:.2g}); particles can pass through it: "
+                    "expected shorter steps"
+                )
 
-    def _obituary(self, particle: int, dt: float) -> str:
+    def _obituary(self, particle: int, dt: float) -> SimulationFailed:
         where = np.nonzero(self.world.get("id") == particle)[0]
         place = self.world.get("position")[where[0]] if len(where) else np.full(3, np.nan)
         speed = self._largest_speed
@@ -281,11 +327,12 @@ class Simulation:
             cause = f"the time step is too long for speeds of {speed:.3g} m/s: nothing should move farther than h per step"
         elif self.world.steps > 10:
             cause = "a solid moves through the fluid too fast or squeezes it, or the time step is too long"
-        return (
+        return SimulationFailed(
             f"the simulation exploded at t = {self.world.time:.6g} s (step {self.world.steps}): particle {particle} near "
             f"({place[0]:.4g}, {place[1]:.4g}, {place[2]:.4g}) m left all bounds, and {2**HALVINGS} times shorter steps "
-            f"did not help. Likely cause: {cause}. Every finished frame is kept."
-        )
+            f"did not help. Likely cause: {cause}. Every finished frame is kept.",
+            time=self.world.time, particle=particle, cause=cause,
+        )  # fmt: skip
 
     def _allocate_measures(self) -> None:
         capacity = max(self.world.capacity, 1)
@@ -365,7 +412,10 @@ class Simulation:
         values |= {
             "time": world.time, "steps": world.steps, "frame": self.frame_index, "next_id": world.next_id,
             "capacity": world.capacity, "boundary_count": world.boundary_count, "largest_speed": self._largest_speed,
+            "uniform": int(world.uniform),
             "layers": np.array([n.layers for n in self.nozzles], np.int64),
+            "since": np.array([n.since for n in self.nozzles], np.float64),
+            "base": np.array([n.base for n in self.nozzles], np.int64),
             "released": np.array([n.released for n in self.nozzles], np.int64),
         }  # fmt: skip
         return values
@@ -379,19 +429,22 @@ class Simulation:
                 "the checkpoint does not fit this scene: "
                 + (f"it lacks the field {', '.join(missing)}" if missing else "it has other emitters")
             )
-        world.count = 0
+        world.count = world.capacity = 0  # exactly as much memory as then: the search cells depend on it
         world.reserve(int(state["capacity"]))
         count = len(state["particles/id"])
         world.count = count
         for name, field in FIELDS.items():
             if field.saved and count:
                 world.set(name, state[f"particles/{name}"])
+        if int(state["uniform"]):
+            world.learn_uniform()
         world.time, world.steps, world.next_id = float(state["time"]), int(state["steps"]), int(state["next_id"])
         world.boundary_count = int(state["boundary_count"])
         self.frame_index, self._started = int(state["frame"]), True
         self._largest_speed = float(state["largest_speed"])
-        for nozzle, layers, released in zip(self.nozzles, state["layers"], state["released"], strict=True):
-            nozzle.layers, nozzle.released = int(layers), int(released)
+        for k, nozzle in enumerate(self.nozzles):
+            nozzle.layers, nozzle.released = int(state["layers"][k]), int(state["released"][k])
+            nozzle.since, nozzle.base = float(state["since"][k]), int(state["base"][k])
         self.solver.resize(world.capacity)
         self._allocate_measures()
         world.fit_cells()

@@ -4,6 +4,7 @@ It owns the particles, the solids, the emitters' state and the clock. Solvers re
 through frames.
 """
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,15 @@ class World:
         self.neighbors = Neighbors(reach, lattice.neighbors, 1, box)
         self.status = allocate_array(table.qd.i32, 2)  # smallest id in trouble, bits of the largest speed
         self.stages = Stages()
+        self._kinds: set[tuple[float, float]] = set()  # (volume, inverse mass) of all particles ever added
         self._kept: tuple[Any, Any] | None = None
         self.reset_status()
+        self.reserve(1)  # an empty world can be looked at too: emitters may start later
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all particles share one volume and one mass: neighbours' then need not be read."""
+        return len(self._kinds) == 1
 
     @property
     def fluid_count(self) -> int:
@@ -53,7 +61,7 @@ class World:
         """Makes room for ``needed`` particles; True when arrays were replaced (solvers must resize)."""
         if needed <= self.capacity:
             return False
-        capacity = needed if self.capacity == 0 else max(needed, int(self.capacity * GROWTH))
+        capacity = needed if self.count == 0 else max(needed, int(self.capacity * GROWTH))
         self.particles = (
             table.grown(self.particles, self.count, capacity) if self.particles else table.allocate(capacity)
         )
@@ -73,6 +81,7 @@ class World:
         values = {**values, "id": np.arange(self.next_id, self.next_id + added, dtype=np.int32)}
         self.next_id += added
         self.count = table.append(self.particles, self.count, values)
+        self._kinds |= set(product(_distinct(values.get("volume", 0.0)), _distinct(values.get("inverse_mass", 1.0))))
         if "solid" in values:
             self.boundary_count += int((np.asarray(values["solid"]) >= 0).sum())
         return grew
@@ -113,6 +122,16 @@ class World:
         staging = allocate_array(FIELDS[name].type, self.count)
         staging.from_numpy(np.ascontiguousarray(np.broadcast_to(values, (self.count, *tail)), kind))
         table.copy(staging, getattr(self.particles, name), 0, self.count)
+        if name in ("volume", "inverse_mass"):
+            self.forget_uniform()
+
+    def forget_uniform(self) -> None:
+        """From now on neighbours' volumes and masses are read."""
+        self._kinds = {(0.0, 0.0), (1.0, 1.0)}
+
+    def learn_uniform(self) -> None:
+        """Takes stock of volumes and masses as they are."""
+        self._kinds = set(product(_distinct(self.get("volume")), _distinct(self.get("inverse_mass"))))
 
     def fluid_order(self) -> np.ndarray:
         """Array indices of the fluid particles, by id."""
@@ -140,3 +159,8 @@ class World:
         if self.count:
             table.copy(self._kept[0], self.particles.position, 0, self.count)
             table.copy(self._kept[1], self.particles.velocity, 0, self.count)
+
+
+def _distinct(values: Any) -> list[float]:
+    """The first two different values, as many as it takes to see that there is more than one."""
+    return np.unique(np.asarray(values, np.float32))[:2].tolist()

@@ -64,9 +64,13 @@ def coincident(a: qd.i32, b: qd.i32, h: qd.f32) -> vec3:
 @qd.func(requires_top_level=True)
 def multipliers(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
-    wall: Floats, wall_gradient: Vectors, error: Floats, multiplier: Floats, published: qd.template(), periodic: qd.template(),
+    wall: Floats, wall_gradient: Vectors, error: Floats, multiplier: Floats, published: qd.template(),
+    uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """λ_i of eq. 11; error[i] = max(C_i, 0), what is left to correct."""
+    """λ_i of eq. 11; error[i] = max(C_i, 0), what is left to correct.
+
+    ``uniform``: all particles share one volume and one mass, so neighbours' need not be read.
+    """
     for i in range(n):
         if p.inverse_mass[i] > 0.0:
             xi = x[i]
@@ -78,11 +82,15 @@ def multipliers(
                 j = near.index[base + k * near.column]
                 d = separation(xi, x[j], torus, periodic)
                 r2 = d.dot(d)
-                volume = p.volume[j]
+                volume = p.volume[i]
+                mobility = p.inverse_mass[i]
+                if qd.static(not uniform):
+                    volume = p.volume[j]
+                    mobility = p.inverse_mass[j]
                 density += volume * density_weight(r2, c.support, published)
                 gradient = volume * spiky_gradient(r2, c.support) * d
                 own += gradient
-                squares += p.inverse_mass[j] * gradient.dot(gradient)
+                squares += mobility * gradient.dot(gradient)
             excess = density - 1.0
             error[i] = qd.max(excess, 0.0)
             if c.unilateral == 1:
@@ -109,7 +117,8 @@ def pair_weight(
 @qd.func(requires_top_level=True)
 def corrections(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
-    multiplier: Floats, wall_gradient: Vectors, correction: Vectors, power: qd.template(), periodic: qd.template(),
+    multiplier: Floats, wall_gradient: Vectors, correction: Vectors, power: qd.template(),
+    uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Δx_i of eq. 14; ``power`` is n of eq. 13.
 
@@ -131,7 +140,10 @@ def corrections(
                 d = separation(xi, x[j], torus, periodic)
                 r2 = d.dot(d)
                 number += qd.select(r2 < touching, 1, 0)
-                weight = pair_weight(own, volume, multiplier[j], p.volume[j], r2, c, power)
+                other = volume
+                if qd.static(not uniform):
+                    other = p.volume[j]
+                weight = pair_weight(own, volume, multiplier[j], other, r2, c, power)
                 total += weight * spiky_gradient(r2, c.support) * d
             if number > 0:
                 for k in range(near.count[i]):
@@ -156,12 +168,12 @@ def chunk_sums(values: Floats, n: qd.i32, partial: Floats):
         partial[chunk] = total
 
 
-@qd.func(requires_top_level=True)
+@qd.func
 def count_down(left: qd.types.NDArray[qd.i32, 0], used: Ints):
-    """One iteration fewer to go."""
-    for _ in range(1):
-        left[()] = left[()] - 1
-        used[0] += 1
+    """One iteration fewer to go. Called by one particle of a loop's last pass: a pass of its own would cost more."""
+    left[()] = left[()] - 1
+    used[0] += 1
+    used[1] += 1
 
 
 @qd.func(requires_top_level=True)

@@ -20,12 +20,12 @@ from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, allocate_a
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import SolverParams
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.steps.integrate import commit, predict, velocities
-from viscoil.steps.viscosity import xsph
+from viscoil.steps.integrate import predict, velocities
+from viscoil.steps.viscosity import xsph_and_commit
 from viscoil.steps.vorticity import confine, curl
 from viscoil.units import Count, Quantity
 
-VECTORS = ("predicted", "correction", "velocity", "smoothed", "wall_gradient")
+VECTORS = ("predicted", "correction", "velocity", "vorticity", "wall_gradient")
 JACOBI_LIMIT = 5 / 3  # of 2; the rest is for disorder
 FARTHEST = 20.0  # supports a particle may move in one step before the state counts as exploding
 
@@ -65,7 +65,7 @@ class Scratch:
     predicted: Vectors  # x* [m]
     correction: Vectors  # Δp [m]
     velocity: Vectors  # [m/s]
-    smoothed: Vectors  # [m/s] after XSPH; vorticity [1/s] before it
+    vorticity: Vectors  # [1/s]
     multiplier: Floats  # λ [m²]
     error: Floats  # max(C, 0)
     wall: Floats  # density of the walls, relative
@@ -85,12 +85,16 @@ def _predict(
 
 
 @qd.func(requires_top_level=True)
-def _move(p: Particles, n: qd.i32, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts, s: Scratch):
+def _move(
+    p: Particles, n: qd.i32, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts, s: Scratch, left: Flag
+):
     """x* ← x* + Δp, collisions included (lines 14 and 17)."""
     for i in range(n):
         if p.inverse_mass[i] > 0.0:
             moved = s.predicted[i] + s.correction[i]
             s.predicted[i] = resolve_all(moved, p.position[i], radius, number, solids, parts)
+        if i == 0:
+            count_down(left, s.used)
 
 
 @qd.func(requires_top_level=True)
@@ -100,30 +104,23 @@ def _start(s: Scratch, left: Flag, iterations: qd.i32):
         s.used[0] = 0
 
 
-@qd.func(requires_top_level=True)
-def _tally(s: Scratch):
-    for _ in range(1):
-        s.used[1] += s.used[0]
-
-
 @qd.kernel(graph=True, fastcache=True)
 def _solve(
     left: Flag, p: Particles, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, iterations: qd.i32, movers: qd.i32,
-    tolerance: qd.f32, radius: qd.f32, number: qd.i32, walled: qd.i32, solids: Solids, parts: Parts, s: Scratch,
-    power: qd.Template, published: qd.Template, controlled: qd.Template, periodic: qd.Template,
+    tolerance: qd.f32, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts, s: Scratch,
+    walled: qd.Template, power: qd.Template, uniform: qd.Template, published: qd.Template, controlled: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """Lines 8–19: all λ, then all Δp, then collisions and new positions."""
     _start(s, left, iterations)
     while qd.graph.do_while(left):
-        walls(p, s.predicted, n, c.support, walled, solids, parts, s.wall, s.wall_gradient)
-        multipliers(p, s.predicted, n, near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier, published, periodic)
-        corrections(p, s.predicted, n, near, torus, c, s.multiplier, s.wall_gradient, s.correction, power, periodic)
-        _move(p, n, radius, number, solids, parts, s)
-        count_down(left, s.used)
+        if qd.static(walled):
+            walls(p, s.predicted, n, c.support, number, solids, parts, s.wall, s.wall_gradient)
+        multipliers(p, s.predicted, n, near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier, published, uniform, periodic)
+        corrections(p, s.predicted, n, near, torus, c, s.multiplier, s.wall_gradient, s.correction, power, uniform, periodic)
+        _move(p, n, radius, number, solids, parts, s, left)
         if qd.static(controlled):
             chunk_sums(s.error, n, s.partial)
             stop_when_small(left, s.used, s.partial, n, movers, tolerance, 2)
-    _tally(s)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -138,18 +135,17 @@ def _confine(
     periodic: qd.Template,
 ):  # fmt: skip
     """Line 22, first half."""
-    curl(p, s.predicted, n, near, torus, support, s.velocity, s.smoothed, periodic)
-    confine(p, s.predicted, n, near, torus, support, strength, dt, s.smoothed, s.velocity, periodic)
+    curl(p, s.predicted, n, near, torus, support, s.velocity, s.vorticity, periodic)
+    confine(p, s.predicted, n, near, torus, support, strength, dt, s.vorticity, s.velocity, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _finish(
     p: Particles, n: qd.i32, near: NeighborList, torus: Torus, support: qd.f32, strength: qd.f32, s: Scratch,
-    periodic: qd.Template,
+    uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """Lines 22 (second half) and 23."""
-    xsph(p, s.predicted, n, near, torus, strength, support, s.velocity, s.smoothed, periodic)
-    commit(p, n, s.predicted, s.smoothed, torus, periodic)
+    xsph_and_commit(p, s.predicted, n, near, torus, strength, support, s.velocity, uniform, periodic)
 
 
 class PBF:
@@ -160,6 +156,7 @@ class PBF:
 
     def __init__(self, params: PBFParams, world: Any):
         self.params = params
+        self._walled = False
         self.resize(max(world.capacity, 1))
 
     def resize(self, capacity: int) -> None:
@@ -199,7 +196,8 @@ class PBF:
         p, n, s, c = world.particles, world.count, self.scratch, self.params
         near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
         solids, parts, number = world.solids.device, world.solids.parts, len(world.solids)
-        radius = c.contact_radius * world.spacing
+        radius, walled = c.contact_radius * world.spacing, bool(number and c.wall_density)
+        self._clear_walls(walled)
         with world.stages("integrate"):  # lines 1-4
             _predict(p, n, dt, *world.gravity, radius, number, solids, parts, s)
         with world.stages("neighbours"):  # lines 5-7
@@ -207,13 +205,20 @@ class PBF:
         with world.stages("solve"):  # lines 8-19
             _solve(
                 backend.loop_counter(), p, n, near, torus, self.numbers(world), c.iterations, world.fluid_count, c.tolerance, radius, number,
-                number if c.wall_density else 0, solids, parts, s, c.pressure_power, c.kernels == "paper", c.tolerance > 0, periodic,
+                solids, parts, s, walled, c.pressure_power, world.uniform, c.kernels == "paper", c.tolerance > 0, periodic,
             )  # fmt: skip
         with world.stages("velocity"):  # lines 20-24
             _velocities(p, n, dt, FARTHEST * world.support, s, world.status)
             if c.vorticity > 0:
                 _confine(p, n, near, torus, world.support, c.vorticity, dt, s, periodic)
-            _finish(p, n, near, torus, world.support, c.xsph, s, periodic)
+            _finish(p, n, near, torus, world.support, c.xsph, s, world.uniform, periodic)
+
+    def _clear_walls(self, walled: bool) -> None:
+        """Without walls their density is not computed at all: it must be zero once."""
+        if self._walled and not walled:
+            self.scratch.wall.fill(0)
+            self.scratch.wall_gradient.fill(0)
+        self._walled = walled
 
     def iterations_used(self) -> int:
         """Iterations since the last call."""

@@ -19,12 +19,12 @@ from viscoil.solvers.pbf import FARTHEST
 from viscoil.solvers.solver import SolverParams
 from viscoil.sph.neighbors import NeighborList, Torus, separation
 from viscoil.sph.smoothing import spiky, spiky_gradient
-from viscoil.steps.integrate import commit, velocities
-from viscoil.steps.viscosity import xsph
+from viscoil.steps.integrate import velocities
+from viscoil.steps.viscosity import xsph_and_commit
 from viscoil.units import Count, Quantity
 
 
-VECTORS = ("predicted", "force", "velocity", "smoothed", "wall_gradient")
+VECTORS = ("predicted", "force", "velocity", "wall_gradient")
 
 
 class PCISPHParams(SolverParams):
@@ -46,7 +46,6 @@ class Scratch:
     predicted: Vectors  # x* [m]
     force: Vectors  # pressure acceleration [m/s²]
     velocity: Vectors  # [m/s]
-    smoothed: Vectors  # [m/s]
     pressure: Floats  # p/ρ₀ [m²/s²]
     error: Floats  # max(ρ*/ρ₀ − 1, 0)
     wall: Floats  # density of the walls, relative
@@ -88,8 +87,9 @@ def _update_pressure(
 
 @qd.func(requires_top_level=True)
 def _pressure_force(
-    p: Particles, n: qd.i32, near: NeighborList, torus: Torus, support: qd.f32, s: Scratch, periodic: qd.template()
-):
+    p: Particles, n: qd.i32, near: NeighborList, torus: Torus, support: qd.f32, s: Scratch, left: Flag,
+    periodic: qd.template(),
+):  # fmt: skip
     """a_i = −w_i Σ_j V_j (p_i + p_j) ∇W_ij at the positions of the step's start; walls mirror the pressure."""
     for i in range(n):
         total = vec3(0.0)
@@ -106,6 +106,8 @@ def _pressure_force(
                 total -= p.volume[j] * (s.pressure[i] + other) * spiky_gradient(r2, support) * d
             total *= p.inverse_mass[i]
         s.force[i] = total
+        if i == 0:
+            count_down(left, s.used)
 
 
 @qd.func(requires_top_level=True)
@@ -116,12 +118,6 @@ def _clear(n: qd.i32, left: Flag, iterations: qd.i32, s: Scratch):
     for _ in range(1):
         left[()] = iterations
         s.used[0] = 0
-
-
-@qd.func(requires_top_level=True)
-def _tally(s: Scratch):
-    for _ in range(1):
-        s.used[1] += s.used[0]
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -137,13 +133,11 @@ def _solve(
         contact(s.predicted, p.position, p.inverse_mass, n, radius, number, solids, parts)
         walls(p, s.predicted, n, support, number, solids, parts, s.wall, s.wall_gradient)
         _update_pressure(p, n, near, torus, support, delta, s, periodic)
-        _pressure_force(p, n, near, torus, support, s, periodic)
-        count_down(left, s.used)
+        _pressure_force(p, n, near, torus, support, s, left, periodic)
         chunk_sums(s.error, n, s.partial)
         stop_when_small(left, s.used, s.partial, n, movers, tolerance, 3)
     _predict(p, n, dt, gx, gy, gz, solids, s)
     contact(s.predicted, p.position, p.inverse_mass, n, radius, number, solids, parts)
-    _tally(s)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -152,8 +146,7 @@ def _finish(
     strength: qd.f32, s: Scratch, status: Ints, periodic: qd.Template,
 ):  # fmt: skip
     velocities(p, n, dt, farthest, s.predicted, s.velocity, status)
-    xsph(p, s.predicted, n, near, torus, strength, support, s.velocity, s.smoothed, periodic)
-    commit(p, n, s.predicted, s.smoothed, torus, periodic)
+    xsph_and_commit(p, s.predicted, n, near, torus, strength, support, s.velocity, False, periodic)
 
 
 class PCISPH:

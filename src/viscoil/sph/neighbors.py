@@ -115,12 +115,10 @@ def count_cells(cells: Cells, torus: Torus, position: Vectors, n: qd.i32):
 
 
 @qd.func(requires_top_level=True)
-def prefix_sum(cells: Cells, torus: Torus, gpu: qd.template()):
-    """start[c] = particles in the cells before c; leaves count at zero for the next call."""
-    if qd.static(gpu):
-        qd.algorithms.exclusive_scan_add(cells.count, cells.start, cells.partial, torus.whole[3] + 1, qd.i32, 3)
-        for c in range(torus.whole[3]):
-            cells.count[c] = 0
+def prefix_sum(cells: Cells, torus: Torus, depth: qd.template()):
+    """start[c] = particles in the cells before c. ``depth``: levels of the device's scan, 0 for the CPU's own."""
+    if qd.static(depth > 0):
+        qd.algorithms.exclusive_scan_add(cells.count, cells.start, cells.partial, torus.whole[3] + 1, qd.i32, depth)
     else:
         for chunk in range((torus.whole[3] + 1023) // 1024):
             total = 0
@@ -139,7 +137,6 @@ def prefix_sum(cells: Cells, torus: Torus, gpu: qd.template()):
             for c in range(chunk * 1024, qd.min((chunk + 1) * 1024, torus.whole[3])):
                 cells.start[c] = running
                 running += cells.count[c]
-                cells.count[c] = 0
 
 
 @qd.func(requires_top_level=True)
@@ -157,6 +154,7 @@ def sort_cells(cells: Cells, position: Vectors, ids: Ints, n: qd.i32):
         cells.sorted_x[place] = position[i][0]
         cells.sorted_y[place] = position[i][1]
         cells.sorted_z[place] = position[i][2]
+        cells.count[cells.cell[i]] = 0  # for the next search
 
 
 @qd.func
@@ -235,10 +233,10 @@ def list_neighbors(
 @qd.kernel(graph=True, fastcache=True)
 def _find(
     cells: Cells, torus: Torus, position: Vectors, ids: Ints, inverse_mass: Floats, n: qd.i32, reach2: qd.f32,
-    out: NeighborList, periodic: qd.Template, gpu: qd.Template,
+    out: NeighborList, periodic: qd.Template, depth: qd.Template,
 ):  # fmt: skip
     count_cells(cells, torus, position, n)
-    prefix_sum(cells, torus, gpu)
+    prefix_sum(cells, torus, depth)
     sort_cells(cells, position, ids, n)
     list_neighbors(cells, torus, inverse_mass, n, reach2, out, periodic)
 
@@ -333,8 +331,13 @@ class Neighbors:
         """Sorts ``count`` particles at ``position`` into cells and lists the neighbours of those that move."""
         _find(
             self.cells, self.torus, position, particles.id, particles.inverse_mass, count, self.reach**2,
-            self.list, self.periodic, backend.current().is_gpu,
+            self.list, self.periodic, self._scan_depth(),
         )  # fmt: skip
+
+    def _scan_depth(self) -> int:
+        if not backend.current().is_gpu:
+            return 0
+        return 2 if np.prod(self.dims) < 256**2 - 1 else 3
 
     def to_numpy(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """(neighbours of each particle (n,), their indices (n, width)); entries beyond the count are set to 0."""

@@ -1,4 +1,4 @@
-"""Prediction, velocities from positions, and the commit that ends a step."""
+"""Prediction and velocities from positions."""
 
 import quadrants as qd
 
@@ -52,16 +52,6 @@ def wrapped(x: vec3, torus: Torus, periodic: qd.template()) -> vec3:
             if period > 0.0:
                 y[axis] -= period * qd.floor((y[axis] - torus.real[axis]) / period)
     return y
-
-
-@qd.func(requires_top_level=True)
-def commit(
-    p: Particles, n: qd.i32, predicted: Vectors, velocity: Vectors, torus: Torus, periodic: qd.template()
-):
-    """x ← x* (line 23), v as computed."""
-    for i in range(n):
-        p.position[i] = wrapped(predicted[i], torus, periodic)
-        p.velocity[i] = velocity[i]
 
 
 @qd.kernel(fastcache=True)
