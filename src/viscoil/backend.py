@@ -82,7 +82,10 @@ def cores() -> int:
 
 def _thread_count(threads: int | None) -> int:
     if threads is None:
-        threads = int(os.environ.get("VISCOIL_THREADS", "0")) or None
+        wanted = os.environ.get("VISCOIL_THREADS", "0").strip() or "0"
+        if not wanted.isdecimal():
+            raise DeviceError(f"VISCOIL_THREADS: expected a whole number of at least 1; got '{wanted}'")
+        threads = int(wanted) or None
     if threads is None:
         # Twice the cores: with exactly as many threads as cores one late worker stalls every barrier.
         return 2 * cores()

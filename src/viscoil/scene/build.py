@@ -16,6 +16,24 @@ from viscoil.world import World
 TOUCHING = 0.5  # particles of different fluids closer than this (in spacings) overlap
 
 
+def _fixed(scene: Any) -> list[tuple[str, Any]]:
+    """What storage and calibration were made for."""
+    params = scene.solver
+    domain = scene.domain.model_dump() if scene.domain else None
+    names = ("support", "margin", "kernels")
+    return [("spacing", scene.spacing), ("domain", domain), *((f"solver.{n}", getattr(params, n, "")) for n in names)]
+
+
+def _walls(scene: Any) -> list[Any]:
+    """What boundary samples were made from."""
+    place = {"position", "rotation"}
+    return [
+        (index, solid.container, solid.shape.model_dump(exclude=place))
+        for index, solid in enumerate(scene.solid)
+        if solid.boundary == "particles"
+    ]
+
+
 class Built:
     """A world, its solver, and what else the time loop needs."""
 
@@ -23,6 +41,7 @@ class Built:
         backend.start()
         self.notes: list[str] = []
         self.materials = scene.used_materials()
+        self._fixed, self._walls = _fixed(scene), _walls(scene)
         params = scene.solver
         support = params.support * scene.spacing
         lattice = calibrate(scene.spacing, support, getattr(params, "kernels", "") == "paper")
@@ -43,19 +62,7 @@ class Built:
             self.notes += [f"{name}: {text}" for text in unsupported(material, set(self.solver.honours))]
 
     def _fill(self, scene: Any) -> None:
-        groups, names = [], list(self.materials)
-        for number, fluid in enumerate(scene.fluid):
-            x = fill_shape(fluid.shape, scene.spacing)
-            if len(x) == 0:
-                raise SceneError(
-                    f"fluid.{number}: its {fluid.shape.type} holds no particle at a spacing of {scene.spacing:g} m; "
-                    "expected a larger shape or a smaller spacing",
-                    key=f"fluid.{number}.shape",
-                )
-            x = jittered(x, fluid.jitter, scene.spacing, fluid.seed)
-            spin = np.cross(np.asarray(fluid.angular_velocity, float), x - np.asarray(fluid.shape.position, float))
-            groups.append((x, np.asarray(fluid.velocity, float) + spin, names.index(fluid.material)))
-        groups = self._outside_solids(groups)
+        groups = self._outside_solids([self._filled(fluid, number) for number, fluid in enumerate(scene.fluid)])
         if groups:
             everyone = np.concatenate([x for x, _, _ in groups])
             owner = np.repeat(np.arange(len(groups)), [len(x) for x, _, _ in groups])
@@ -68,6 +75,73 @@ class Built:
                     )
         for x, v, material in groups:
             self.world.add(self.fluid_values(x, v, material))
+
+    def _filled(self, fluid: Any, number: int) -> tuple[np.ndarray, np.ndarray, int]:
+        """(positions, velocities, material) of one fluid's particles, solids not looked at."""
+        spacing = self.world.spacing
+        x = fill_shape(fluid.shape, spacing)
+        if len(x) == 0:
+            raise SceneError(
+                f"fluid.{number}: its {fluid.shape.type} holds no particle at a spacing of {spacing:g} m; "
+                "expected a larger shape or a smaller spacing",
+                key=f"fluid.{number}.shape",
+            )
+        x = jittered(x, fluid.jitter, spacing, fluid.seed)
+        spin = np.cross(np.asarray(fluid.angular_velocity, float), x - np.asarray(fluid.shape.position, float))
+        return x, np.asarray(fluid.velocity, float) + spin, list(self.materials).index(fluid.material)
+
+    # --- changes while it runs ---------------------------------------------------------------------------------------
+    def update(self, scene: Any) -> None:
+        """Takes over what was changed in the scene: gravity, solids, emitters, materials, solver parameters."""
+        world = self.world
+        for (what, before), (_, now) in zip(self._fixed, _fixed(scene), strict=True):
+            if before != now:
+                raise SceneError(
+                    f"{what} cannot be changed while a simulation runs (it was {before}, now {now}); "
+                    "make a new Simulation instead",
+                    key=what,
+                )
+        world.gravity = tuple(float(g) for g in scene.gravity)
+        self.materials = {name: scene.material_named(name) for name in [*self.materials, *scene.used_materials()]}
+        if world.fluid_count:
+            world.set("inverse_mass", np.where(world.get("solid") < 0, self._inverse_masses()[world.get("material")], 0))
+        world.solids.solids = list(scene.solid)
+        world.solids.rebuild(world.time)
+        if self._walls != (walls := _walls(scene)):
+            self._walls = walls
+            if world.boundary_count:
+                world.keep_only(world.get("solid") < 0)
+            self._sample_boundaries(scene)
+        known = {id(nozzle.emitter): nozzle for nozzle in self.nozzles}
+        self.nozzles = [known.get(id(emitter)) or Nozzle(emitter, scene.spacing) for emitter in scene.emitter]
+        for nozzle in self.nozzles:
+            nozzle.change(world.time)
+        self._check_nozzles(scene)
+        method = solvers.solver_class(scene.solver.method)
+        if type(self.solver) is method:
+            self.solver.params = scene.solver
+            self.solver.resize(world.capacity)
+        else:
+            self.solver = method(scene.solver, world)
+
+    def add_fluid(self, fluid: Any, number: int) -> None:
+        """Fills a fluid into the running world; refuses places that are taken."""
+        ((x, v, material),) = self._outside_solids([self._filled(fluid, number)])
+        present = self.world.get("position")[self.world.fluid_order()]
+        owner = np.repeat([0, 1], [len(present), len(x)])
+        for *_, pairs in overlaps(np.concatenate([present, x]), owner, TOUCHING * self.world.spacing):
+            raise SceneError(
+                f"fluid.{number} overlaps fluid that is already there: {pairs} pairs of particles are closer than half a "
+                "spacing; move it or make it smaller",
+                key=f"fluid.{number}.shape",
+            )
+        self.world.add(self.fluid_values(x, v, material))
+        self.solver.resize(self.world.capacity)
+
+    def _inverse_masses(self) -> np.ndarray:
+        """By material, relative to the first one."""
+        densities = np.array([m.density for m in self.materials.values()])
+        return densities[0] / densities
 
     def _outside_solids(self, groups: list[Any]) -> list[Any]:
         """Fluid does not start inside solids: a full bath with a figure in it is written as box and figure."""
@@ -85,14 +159,13 @@ class Built:
 
     def fluid_values(self, x: np.ndarray, v: np.ndarray, material: int) -> dict[str, np.ndarray]:
         """Fields of new fluid particles of one material (index)."""
-        densities = [m.density for m in self.materials.values()]
         n = len(x)
         return {
             "position": x,
             "velocity": v,
             "material": np.full(n, material),
             "volume": np.full(n, self.world.lattice.volume),
-            "inverse_mass": np.full(n, densities[0] / densities[material]),
+            "inverse_mass": np.full(n, self._inverse_masses()[material]),
         }
 
     def _sample_boundaries(self, scene: Any) -> None:
@@ -100,7 +173,7 @@ class Built:
             if solid.boundary != "particles":
                 continue
             rest = sample_surface(solid.shape, scene.spacing, solid.container)
-            rotation, position = self.world.solids.pose(index, 0.0)
+            rotation, position = self.world.solids.pose(index, self.world.time)
             n = len(rest)
             self.world.add(
                 {

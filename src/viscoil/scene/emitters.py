@@ -1,6 +1,6 @@
 """Emitters: nozzles that release layers of particles at exact moments.
 
-Layer k leaves the opening at τ_k = start + k d/speed. After a step that ends at t every layer with τ_k ≤ t is placed where
+Layer k leaves the opening at τ_k = start + k d/speed (counted from the last change of the speed, if there was one). After a step that ends at t every layer with τ_k ≤ t is placed where
 it has flown since: speed · (t − τ_k) beyond the opening, as the nozzle stood at τ_k. Neighbouring layers are therefore one
 spacing apart for any time step: no gaps, no overlaps.
 """
@@ -31,11 +31,34 @@ class Nozzle:
         self.spacing = spacing
         self.layers = 0  # released so far
         self.released = 0  # particles released so far
-        width, _, depth = _section_extent(emitter.shape)
-        x, z = _lattice_axis(width, spacing), _lattice_axis(depth, spacing)
-        points = np.stack(np.meshgrid(x, [0.0], z, indexing="ij"), -1).reshape(-1, 3)
-        points += np.asarray(emitter.shape.position, float) * [1, 0, 1]
+        self.since = float(emitter.start)  # moment [s] of layer number ``base``
+        self.base = 0
+        self.read()
+
+    def read(self) -> None:
+        """Looks at the emitter again."""
+        emitter, spacing = self.emitter, self.spacing
+        self.speed = emitter.speed
+        (x, z), (width, depth) = _section_box(emitter.shape)
+        axes = _lattice_axis(width, spacing) + x, [0.0], _lattice_axis(depth, spacing) + z
+        points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
         self.section = points[signed_distance(emitter.shape, points) < 0]
+
+    def moment(self) -> float:
+        """When the next layer leaves [s]."""
+        # Counted, not accumulated: after a million layers the moment is still exact.
+        return self.since + (self.layers - self.base) * self.spacing / self.speed
+
+    def change(self, now: float) -> None:
+        """Takes over changes of the emitter at a moment [s]: the layer on its way keeps its distance to the last one."""
+        upcoming, before = self.moment(), self.speed
+        self.read()
+        if self.layers == 0:
+            self.since = max(float(self.emitter.start), now)
+        elif upcoming <= now:  # it had ended and is switched on again
+            self.since, self.base = now, self.layers
+        elif self.speed != before:
+            self.since, self.base = now + (upcoming - now) * before / self.speed, self.layers
 
     def pose(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Rotation and place of the opening at a moment [s]."""
@@ -54,18 +77,17 @@ class Nozzle:
         """Positions and velocities of everything that left the opening up to ``now`` [s] and was not yet released."""
         e, positions, speeds = self.emitter, [], []
         while True:
-            # Counted, not accumulated: after a million layers the moment is still exact.
-            moment = e.start + self.layers * self.spacing / e.speed
+            moment = self.moment()
             full = e.max_particles is not None and self.released >= e.max_particles
             if moment > now or moment >= e.end or full or len(self.section) == 0:
                 break
             rotation, place = self.pose(moment)
-            flow = rotation @ np.array([0.0, e.speed, 0.0])
+            flow = rotation @ np.array([0.0, self.speed, 0.0]) + self.velocity(moment)
             layer = self.section @ rotation.T + place + flow * (now - moment)
             if e.max_particles is not None:
                 layer = layer[: e.max_particles - self.released]
             positions.append(layer)
-            speeds.append(np.broadcast_to(flow + self.velocity(moment), layer.shape))
+            speeds.append(np.broadcast_to(flow, layer.shape))
             self.layers += 1
             self.released += len(layer)
         if not positions:
@@ -73,10 +95,9 @@ class Nozzle:
         return np.concatenate(positions).astype(np.float32), np.concatenate(speeds).astype(np.float32)
 
 
-def _section_extent(shape: Any) -> tuple[float, float, float]:
-    """A box around the shape's cut through y = 0, whatever its rotation."""
-    x, y, z = shape.extent()
-    if any(shape.rotation):
-        longest = float(np.hypot(np.hypot(x, y), z))
-        return longest, longest, longest
-    return x, y, z
+def _section_box(shape: Any) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Centre (x, z) and edges of a box that holds the shape's cut through y = 0, whatever its rotation [m]."""
+    turn = rotation_matrix(shape.rotation)
+    centre = np.asarray(shape.position, float) + turn @ np.asarray(shape.middle(), float)
+    size = np.abs(turn) @ np.asarray(shape.extent(), float)
+    return (float(centre[0]), float(centre[2])), (float(size[0]), float(size[2]))

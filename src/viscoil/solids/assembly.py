@@ -119,9 +119,10 @@ class SolidSet:
     def _wall_of(self, solid: Any) -> float:
         return self.wall_factor if solid.boundary == "distance" else 0.0
 
-    def rebuild(self) -> None:
-        """Reads all shapes again: after a solid was added, removed or reshaped."""
+    def rebuild(self, time: float = 0.0) -> None:
+        """Reads all shapes again, at a moment [s]: after a solid was added, removed or reshaped."""
         rows, first, last, bound, blend = [], [], [], [], []
+        self._radius = []  # of a ball about the frame's origin that holds the shape [m], also of containers
         for solid in self.solids:
             collected = _Rows()
             bare = solid.shape.model_copy(update={"position": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.0)})
@@ -129,7 +130,10 @@ class SolidSet:
             first.append(sum(len(r.kind) for r in rows))
             rows.append(collected)
             last.append(first[-1] + len(collected.kind))
-            bound.append(UNBOUNDED if solid.container or collected.bound >= UNBOUNDED else collected.bound)
+            # Blending lets a solid bulge beyond its parts by at most 5/4 of the blend length, however many there are.
+            reach = collected.bound + 1.25 * collected.blend
+            self._radius.append(reach)
+            bound.append(UNBOUNDED if solid.container or collected.bound >= UNBOUNDED else reach)
             blend.append(collected.blend)
         number = len(self.solids)
         self.parts = sdf.Parts(
@@ -153,7 +157,7 @@ class SolidSet:
             position0=allocate_array(vec3, number),
         )
         self.moving = any(solid.motion for solid in self.solids)
-        self.place(0.0, 0.0)
+        self.place(time, time)
 
     def pose(self, index: int, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Rotation matrix and position of one solid at a moment [s]."""
@@ -173,6 +177,21 @@ class SolidSet:
             poses = [self.pose(index, time) for index in range(len(self.solids))]
             rotation.from_numpy(np.array([p[0] for p in poses], np.float32))
             position.from_numpy(np.array([p[1] for p in poses], np.float32))
+
+    def motion(self, begin: float, end: float) -> tuple[float, float]:
+        """(fastest speed of any surface point [m/s], fastest turn [rad/s]) between two moments [s]."""
+        speed, turn = 0.0, 0.0
+        for index, solid in enumerate(self.solids):
+            if not solid.motion or end <= begin:
+                continue
+            moments = np.linspace(begin, end, 9)  # eight stretches see what starts slowly
+            poses = [self.pose(index, float(t)) for t in moments]
+            for (r0, p0), (r1, p1) in zip(poses, poses[1:], strict=False):
+                angle = math.acos(min(1.0, max(-1.0, (np.trace(r0.T @ r1) - 1) / 2)))
+                lever = self._radius[index] if self._radius[index] < UNBOUNDED else 0.0
+                speed = max(speed, (float(np.linalg.norm(p1 - p0)) + angle * lever) * 8 / (end - begin))
+                turn = max(turn, angle * 8 / (end - begin))
+        return speed, turn
 
     def set_friction(self) -> None:
         """Uploads the friction of all solids again."""
