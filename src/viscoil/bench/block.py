@@ -5,7 +5,8 @@ from typing import Any
 SPACING = 0.02  # [m]
 SUPPORT = 1.95  # spacings: 26 neighbours on the lattice, about 28 once it is disturbed
 JITTER = 0.1  # spacings
-STEP = 0.004  # [s]
+STEPS_PER_FRAME = 4
+STEP = {"pbf": 0.004, "pcisph": 0.001}  # [s]
 
 
 def edges(particles: int) -> tuple[int, int, int]:
@@ -15,8 +16,13 @@ def edges(particles: int) -> tuple[int, int, int]:
     return x, y, max(3, round(particles / (x * y)))
 
 
+def step_length(solver: str) -> float:
+    """Δt [s] of the measured steps."""
+    return STEP.get(solver, min(STEP.values()))
+
+
 def scene(particles: int, solver: str = "pbf", iterations: int = 4, tank: bool = True, vorticity: float = 0.0) -> Any:
-    """A block at rest. ``tank``: inside a closed box, under gravity; otherwise alone and weightless."""
+    """A block at rest, about ``particles`` large. ``tank``: in a closed box, under gravity; else alone, weightless."""
     from viscoil.scene.schema import Scene
 
     size = [SPACING * edge for edge in edges(particles)]
@@ -25,12 +31,14 @@ def scene(particles: int, solver: str = "pbf", iterations: int = 4, tank: bool =
     if vorticity:
         method["vorticity"] = vorticity
     box = {"type": "box", "size": size, "position": [edge / 2 for edge in size]}
+    # Room for the disturbance: particles that start too close to a wall would be left out.
+    around = {**box, "size": [edge + 2 * JITTER * SPACING for edge in size]}
     return Scene(
         title=f"block of {particles}",
         spacing=SPACING,
         gravity=(0.0, -9.81 if tank else 0.0, 0.0),
-        time={"frame_time": STEP, "steps_per_frame": 1},
+        time={"frame_time": STEPS_PER_FRAME * step_length(solver), "steps_per_frame": STEPS_PER_FRAME},
         solver=method,
         fluid=[{"material": "water", "shape": box, "jitter": JITTER}],
-        solid=[{"name": "tank", "container": True, "shape": box}] if tank else [],
+        solid=[{"name": "tank", "container": True, "shape": around}] if tank else [],
     )

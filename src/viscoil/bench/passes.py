@@ -5,16 +5,15 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
-from viscoil import backend
 from viscoil.constraints.density import DensityNumbers, corrections, multipliers
 from viscoil.particles import Floats, Ints, Particles, Vectors
 from viscoil.sph.neighbors import Cells, NeighborList, Torus, count_cells, list_neighbors, prefix_sum, sort_cells
 
 
 @qd.kernel(graph=True, fastcache=True)
-def _sort(cells: Cells, torus: Torus, position: Vectors, ids: Ints, n: qd.i32, gpu: qd.Template):
+def _sort(cells: Cells, torus: Torus, position: Vectors, ids: Ints, n: qd.i32, depth: qd.Template):
     count_cells(cells, torus, position, n)
-    prefix_sum(cells, torus, gpu)
+    prefix_sum(cells, torus, depth)
     sort_cells(cells, position, ids, n)
 
 
@@ -29,23 +28,24 @@ def _list(
 @qd.kernel(graph=True, fastcache=True)
 def _multipliers(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, wall: Floats,
-    wall_gradient: Vectors, error: Floats, multiplier: Floats, published: qd.Template, periodic: qd.Template,
+    wall_gradient: Vectors, error: Floats, multiplier: Floats, published: qd.Template, uniform: qd.Template,
+    periodic: qd.Template,
 ):  # fmt: skip
-    multipliers(p, x, n, near, torus, c, wall, wall_gradient, error, multiplier, published, periodic)
+    multipliers(p, x, n, near, torus, c, wall, wall_gradient, error, multiplier, published, uniform, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _corrections(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, multiplier: Floats,
-    wall_gradient: Vectors, correction: Vectors, power: qd.Template, periodic: qd.Template,
+    wall_gradient: Vectors, correction: Vectors, power: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    corrections(p, x, n, near, torus, c, multiplier, wall_gradient, correction, power, periodic)
+    corrections(p, x, n, near, torus, c, multiplier, wall_gradient, correction, power, uniform, periodic)
 
 
 def sort(world: Any, position: Any) -> None:
     """Particles into cells, as :meth:`Neighbors.find` does it."""
     search = world.neighbors
-    _sort(search.cells, search.torus, position, world.particles.id, world.count, backend.current().is_gpu)
+    _sort(search.cells, search.torus, position, world.particles.id, world.count, search._scan_depth())
 
 
 def list_all(world: Any) -> None:
@@ -62,7 +62,7 @@ def multiply(world: Any, solver: Any, position: Any) -> None:
     s, search = solver.scratch, world.neighbors
     _multipliers(
         world.particles, position, world.count, search.list, search.torus, solver.numbers(world), s.wall,
-        s.wall_gradient, s.error, s.multiplier, solver.params.kernels == "paper", search.periodic,
+        s.wall_gradient, s.error, s.multiplier, solver.params.kernels == "paper", world.uniform, search.periodic,
     )  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def correct(world: Any, solver: Any, position: Any) -> None:
     s, search = solver.scratch, world.neighbors
     _corrections(
         world.particles, position, world.count, search.list, search.torus, solver.numbers(world), s.multiplier,
-        s.wall_gradient, s.correction, solver.params.pressure_power, search.periodic,
+        s.wall_gradient, s.correction, solver.params.pressure_power, world.uniform, search.periodic,
     )  # fmt: skip
 
 

@@ -13,7 +13,8 @@
 //   quit
 //
 // The formulas are those of viscoil/constraints/density.py with the Spiky kernel, without walls, periods and the
-// treatment of coincident particles. Particles are neighbours with a volume and an inverse mass of their own, as there.
+// treatment of coincident particles. Neighbours have a volume and an inverse mass of their own, as there, which are only
+// read where they differ.
 
 #include <algorithm>
 #include <chrono>
@@ -35,6 +36,7 @@ struct Fluid {
     int n = 0;
     Numbers c{};
     std::vector<float> x, volume, inverse_mass;  // as given; x is (n, 3)
+    bool uniform = false;                        // one volume and one inverse mass for all
     // By cell:
     int dims[3] = {1, 1, 1};
     std::vector<int> cell, order, start, sorted_cell;
@@ -65,6 +67,9 @@ static bool read(const char* path, Fluid& f) {
         good = std::fread(f.x.data(), 4, f.x.size(), file) == f.x.size() &&
                std::fread(f.volume.data(), 4, n, file) == size_t(n) &&
                std::fread(f.inverse_mass.data(), 4, n, file) == size_t(n);
+        f.uniform = true;
+        for (int i = 1; i < n; i++)
+            f.uniform = f.uniform && f.volume[i] == f.volume[0] && f.inverse_mass[i] == f.inverse_mass[0];
     }
     std::fclose(file);
     return good;
@@ -157,6 +162,7 @@ static int list(Fluid& f) {
 }
 
 // lambda_i = -C_i / (sum_k w_k |grad_k C_i|^2 + eps)
+template <bool uniform>
 static void multipliers(Fluid& f) {
     const float h = f.c.support, h2 = h * h, pi = 3.14159265358979f;
     const float weight = 15.0f / (pi * h * h * h), slope = -45.0f / (pi * h * h * h * h * h), inverse = 1.0f / h;
@@ -165,27 +171,30 @@ static void multipliers(Fluid& f) {
     for (int i = 0; i < f.n; i++) {
         const float xi = x[3 * i], yi = x[3 * i + 1], zi = x[3 * i + 2];
         const int* near = &f.index[size_t(i) * f.width];
-        float density = v[i] * weight, ox = 0, oy = 0, oz = 0, squares = 0;
+        const float vi = v[i], wi = w[i];
+        float density = vi * weight, ox = 0, oy = 0, oz = 0, squares = 0;
         for (int k = 0; k < f.count[i]; k++) {
             const int j = near[k];
             const float dx = xi - x[3 * j], dy = yi - x[3 * j + 1], dz = zi - x[3 * j + 2];
             const float r2 = dx * dx + dy * dy + dz * dz;
             if (r2 < h2) {
                 const float q = std::max(std::sqrt(r2) * inverse, 1e-6f), s = 1.0f - q;
-                density += v[j] * weight * s * s * s;
-                const float g = v[j] * slope * s * s / q;
+                const float vj = uniform ? vi : v[j], wj = uniform ? wi : w[j];
+                density += vj * weight * s * s * s;
+                const float g = vj * slope * s * s / q;
                 ox += g * dx;
                 oy += g * dy;
                 oz += g * dz;
-                squares += w[j] * g * g * r2;
+                squares += wj * g * g * r2;
             }
         }
         const float own = ox * ox + oy * oy + oz * oz;
-        f.multiplier[i] = -(density - 1.0f) / (squares + w[i] * own + f.c.softness);
+        f.multiplier[i] = -(density - 1.0f) / (squares + wi * own + f.c.softness);
     }
 }
 
 // dx_i = w_i sum_j (lambda_i V_j + lambda_j V_i + s_ij V_j) grad W_ij,  s_ij = -k (W(x_ij) / W(dq))^4
+template <bool uniform>
 static void corrections(Fluid& f) {
     const float h = f.c.support, h2 = h * h, pi = 3.14159265358979f;
     const float slope = -45.0f / (pi * h * h * h * h * h), inverse = 1.0f / h;
@@ -203,7 +212,8 @@ static void corrections(Fluid& f) {
             if (r2 < h2) {
                 const float q = std::max(std::sqrt(r2) * inverse, 1e-6f), s = 1.0f - q;
                 const float m = 1.0f - r2 * inverse * inverse, p = ratio * m * m * m;
-                const float a = own * v[j] + lambda[j] * vi - repulsion * p * p * p * p * v[j];
+                const float vj = uniform ? vi : v[j];
+                const float a = own * vj + lambda[j] * vi - repulsion * p * p * p * p * vj;
                 const float g = a * slope * s * s / q;
                 tx += g * dx;
                 ty += g * dy;
@@ -266,9 +276,9 @@ int main(int arguments, char** argument) {
             }
             std::printf("%.9f %.9f\n", between - begin, now() - between);
         } else if (command == "iterate") {
-            multipliers(f);
+            f.uniform ? multipliers<true>(f) : multipliers<false>(f);
             const double between = now();
-            corrections(f);
+            f.uniform ? corrections<true>(f) : corrections<false>(f);
             std::printf("%.9f %.9f\n", between - begin, now() - between);
         } else if (command.rfind("dump ", 0) == 0) {
             if (!dump(f, command.c_str() + 5)) return 1;
