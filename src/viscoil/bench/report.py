@@ -34,9 +34,8 @@ def stage_table(result: dict[str, Any]) -> Table:
     for b in result["blocks"]:
         times = [*b["stages_ms"].values(), b["iteration_ms"], b["step_ms"], b["run_ms"]]
         rates = [b["rate"] / 1e6, b["iteration_rate"] / 1e6]
-        rows.append(
-            [f"{b['particles']:,}", f"{b['neighbours']:.1f}", str(b["iterations"]), *map(number, times), *map(number, rates)]
-        )
+        counts = [f"{b['particles']:,}", f"{b['neighbours']:.1f}", str(b["iterations"])]
+        rows.append([*counts, *map(number, times), *map(number, rates)])
     return f"Time of a step in ms, {result['solver']}, {hardware(result)}", columns, rows
 
 
@@ -74,9 +73,11 @@ def yardstick_table(result: dict[str, Any]) -> Table:
     for row in measured["rows"]:
         cells = [f"{row['particles']:,}"]
         for part in ("search", "iteration"):
-            cells += [number(row["ours"][f"{part}_ms"]), number(row["yardstick"][f"{part}_ms"]), f"{row[f'{part}_ratio']:.2f}"]
+            cells += [number(row[side][f"{part}_ms"]) for side in ("ours", "yardstick")]
+            cells.append(f"{row[f'{part}_ratio']:.2f}")
         rows.append(cells)
-    title = f"Beside plain C++ with OpenMP (ms; search = sort + list; {measured['rows'][0]['threads']} threads, {measured['flags']})"
+    threads = measured["rows"][0]["threads"]
+    title = f"Beside plain C++ with OpenMP, ms ({hardware(result)}, {threads} threads; search = sort + list)"
     return title, columns, rows
 
 

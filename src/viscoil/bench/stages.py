@@ -170,7 +170,6 @@ def run(
     iterations: int = 4,
     rounds: int = ROUNDS,
     say: Callable[[str], None] = lambda _: None,
-    with_paper: bool = True,
 ) -> dict[str, Any]:
     """Everything that is measured, as plain values; ``say`` hears what is going on."""
     backend.start(device, threads)
@@ -190,8 +189,7 @@ def run(
         say(f"{count:,} particles, {iterations} iterations")
         result["blocks"].append(measure(block.scene(count, solver, iterations), device, threads, rounds))
     if solver == "pbf":
-        if with_paper:
-            result["paper"] = _paper_rows(device, threads, rounds, say)
+        result["paper"] = _paper_rows(device, threads, rounds, say)
         result["yardstick"], result["notes"] = _yardstick_rows(counts, device, threads, rounds, say)
     return result
 
@@ -211,10 +209,11 @@ def main(
     threads: int | None = None,
     json: Path | None = None,
     iterations: int = 4,
+    rounds: int = ROUNDS,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Measures, writes ``json`` if a file is given, and returns what was measured."""
-    result = run(solver, particles, device, threads, iterations, say=say)
+    result = run(solver, particles, device, threads, iterations, rounds, say)
     if json is not None:
         Path(json).write_text(encoder.dumps(result, indent=1) + "\n", encoding="utf-8")
     return result

@@ -1,6 +1,7 @@
 """Commands that look at runs and at the program itself: info, plot, export, validate, bench."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -80,16 +81,24 @@ def bench_stages(solver: str, particles: str, iterations: int, file: Path | None
     if solver not in SOLVERS:
         raise SceneError(f'no solver "{solver}".{did_you_mean(solver, SOLVERS)} Expected one of: {listed(SOLVERS)}')
     try:
-        counts = [int(text.replace("_", "")) for text in particles.split(",")]
+        counts = [int(text.replace("_", "")) for text in particles.split(",")] if particles else None
     except ValueError:
-        counts = []
-    if not counts or min(counts) < 1:
+        counts = [0]
+    if counts is not None and min(counts) < 1:
         raise SceneError(f'--particles: expected counts separated by commas, e.g. 20000,100000; got "{particles}"')
     if iterations < 1:
         raise SceneError(f"--iterations: expected a whole number, at least 1; got {iterations}")
+    if file is not None and not file.absolute().parent.is_dir():
+        raise SceneError(f"--json: there is no folder {file.absolute().parent}; expected a file in an existing folder")
     check_machine(machine)
-    from viscoil.bench import stages
+    from viscoil.bench import report, stages
 
-    stages.main(solver=solver, particles=counts, device=machine.device, threads=machine.threads, json=file,
-                iterations=iterations)  # fmt: skip
+    result = stages.main(
+        solver=solver, particles=counts, device=machine.device, threads=machine.threads, json=file,
+        iterations=iterations, say=lambda text: print(text, file=sys.stderr),
+    )  # fmt: skip
+    for title, columns, rows in report.tables(result):
+        show.table(columns, rows, title)
+    for note in result["notes"]:
+        print(f"\n{note}")
     return 0

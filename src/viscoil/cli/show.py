@@ -37,9 +37,21 @@ def pairs(rows: Iterable[tuple[str, Any]]) -> None:
         print(f"{key:<{width}}  {value}")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table with a header; columns are aligned with spaces, so it also reads well in a file."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
+    """A table with a header; piped, its columns are aligned with spaces, so it also reads well in a file."""
     cells = [[str(column) for column in columns], *([str(cell) for cell in row] for row in rows)]
+    if is_terminal():
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+
+        drawn = Table(*cells[0], title=title or None, title_justify="left", box=SIMPLE_HEAD)
+        for row in cells[1:]:
+            drawn.add_row(*row)
+        Console().print(drawn)
+        return
+    if title:
+        print(f"\n{title}")
     widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
     for row in cells:
         print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,199 @@
+"""The bench: its numbers fit each other, and the C++ yardstick computes what we compute. No times are judged."""
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from viscoil.bench import block, machine, paper, report, stages, yardstick
+from viscoil.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="the yardstick needs g++")
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    """A small measurement with everything in it, as read back from its file."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(stages, "ROUNDS", 1)
+    patch.setattr(stages, "SECONDS_PER_ROUND", 0.05)
+    patch.setattr(paper, "SCENES", (paper.PaperScene("Dam Break", 3000, 3, 4.3, (1, 6, 28, 51, 14)),))
+    file = tmp_path_factory.mktemp("bench") / "result.json"
+    said = []
+    try:
+        stages.main("pbf", [3000, 6000], "cpu", json=file, iterations=2, rounds=1, say=said.append)
+    finally:
+        patch.undo()
+    assert "3,000 particles" in said[0]
+    return json.loads(file.read_text())
+
+
+def test_blocks_have_the_size_asked_for():
+    for wanted in (3000, 20_000, 100_000, 128_000, 1_000_000, 10_000_000):
+        assert abs(np.prod(block.edges(wanted)) / wanted - 1) < 0.03
+
+
+def test_a_tank_keeps_all_its_particles_and_about_28_neighbours(result):
+    for wanted, row in zip((3000, 6000), result["blocks"], strict=True):
+        assert row["particles"] == np.prod(block.edges(wanted))
+        assert 22 < row["neighbours"] < 30  # walls take some away in tanks this small
+
+
+def test_stages_add_up_to_a_step(result):
+    for row in result["blocks"]:
+        assert list(row["stages_ms"]) == ["integrate", "sort", "list", "solve", "velocity"]
+        assert all(value > 0 for value in row["stages_ms"].values())
+        total = sum(row["stages_ms"].values())
+        assert total <= row["stepwise_ms"] < 1.5 * total + 1.0  # the rest is Python between the stages
+        assert row["iteration_ms"] * row["iterations"] == pytest.approx(row["stages_ms"]["solve"])
+
+
+def test_rates_are_particles_times_iterations_over_time(result):
+    for row in result["blocks"]:
+        work = row["particles"] * row["iterations"]
+        assert row["iterations"] == 2
+        assert row["rate"] == pytest.approx(1e3 * work / row["step_ms"])
+        assert row["iteration_rate"] == pytest.approx(1e3 * work / row["stages_ms"]["solve"])
+        assert row["bandwidth"] == pytest.approx(row["bytes_per_iteration"] * row["iteration_rate"])
+
+
+def test_the_papers_scenes_stand_beside_ours(result):
+    (row,) = result["paper"]
+    assert (row["scene"], row["iterations"], row["paper"]["step_ms"]) == ("Dam Break", 3, 4.3)
+    assert sum(row["split"].values()) == pytest.approx(100)
+    assert list(row["split"]) == list(row["paper"]["split"]) == list(paper.CATEGORIES)
+    assert sum(paper.SCENES[1].split) == 100 and sum(paper.SCENES[0].split) == 100
+
+
+def test_a_result_says_what_it_was_measured_with(result):
+    about = result["machine"]
+    assert about["device"] == "cpu" and about["gpu"] == "" and about["cpu"] and about["cores"] >= 1
+    assert set(about["versions"]) == {"viscoil", "python", "quadrants", "numpy"}
+    assert result["command"] == "viscoil bench stages --solver pbf --particles 3000,6000 --iterations 2 --device cpu"
+    assert len(about["date"].split("-")) == 3
+    assert machine.processor() in report.hardware(result)
+
+
+@needs_compiler
+def test_yardstick_rows_are_complete(result):
+    measured = result["yardstick"]
+    assert "-O3" in measured["flags"] and measured["compiler"]
+    for wanted, row in zip((3000, 6000), measured["rows"], strict=True):
+        assert row["particles"] == np.prod(block.edges(wanted))
+        for side in ("ours", "yardstick"):
+            times = row[side]
+            assert times["search_ms"] == pytest.approx(times["sort_ms"] + times["list_ms"])
+            assert times["iteration_ms"] == pytest.approx(times["multipliers_ms"] + times["corrections_ms"])
+        assert row["iteration_ratio"] == pytest.approx(row["ours"]["iteration_ms"] / row["yardstick"]["iteration_ms"])
+
+
+@needs_compiler
+@pytest.mark.parametrize("uniform", [True, False])
+def test_the_yardstick_computes_what_we_compute(uniform):
+    sim = yardstick.floating_block(3000, "cpu", None)
+    world = sim.world
+    if not uniform:
+        noise = np.random.default_rng(1).uniform(0.7, 1.3, (2, world.count))
+        world.set("volume", world.get("volume") * noise[0])
+        world.set("inverse_mass", noise[1])
+    assert world.uniform is uniform
+    ours = yardstick.Ours(world, sim.solver)
+    with yardstick.Yardstick(yardstick.build(), world, sim.solver, 2) as theirs:
+        for side in (ours, theirs):
+            assert min(side.list()) > 0 and min(side.iterate()) > 0
+        mine, other = ours.results(), theirs.results()
+    assert np.array_equal(mine[0], other[0])
+    for a, b in zip(mine[1:], other[1:], strict=True):
+        assert np.abs(a - b).max() < 1e-4 * np.abs(a).max()
+        assert np.abs(a).max() > 0
+
+
+@needs_compiler
+def test_the_yardstick_refuses_nonsense(tmp_path):
+    (tmp_path / "bad").write_bytes(b"1234")
+    for arguments in (["missing", "2"], ["bad", "2"], ["bad"]):
+        done = subprocess.run([yardstick.build(), *arguments], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 2 and "usage" in done.stderr
+
+
+def test_without_a_compiler_the_comparison_is_left_out_and_said(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    rows, notes = stages._yardstick_rows([3000], "cpu", None, 1, lambda text: None)
+    assert rows is None and "g++ was not found" in notes[0]
+
+
+def test_an_invalid_compiler_is_no_compiler(monkeypatch, tmp_path):
+    broken = tmp_path / "g++"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(yardstick, "compiler", lambda: str(broken))
+    rows, notes = stages._yardstick_rows([3000], "cpu", None, 1, lambda text: None)
+    assert rows is None and "could not compile" in notes[0]
+
+
+def test_the_command_prints_tables(result, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(stages, "run", lambda *arguments, **options: {**result, "notes": ["something to know"]})
+    assert main(["bench", "stages", "--device", "cpu", "--json", str(tmp_path / "speed.json")]) == 0
+    out = capsys.readouterr().out
+    assert "Time of a step in ms" in out and "Dam Break" in out and "something to know" in out
+    assert f"{result['blocks'][0]['particles']:,}" in out
+    assert json.loads((tmp_path / "speed.json").read_text())["blocks"] == result["blocks"]
+
+
+def test_a_missing_folder_is_noticed_before_measuring(capsys, tmp_path):
+    assert main(["bench", "stages", "--json", str(tmp_path / "no" / "speed.json")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_only_light_packages_are_needed():
+    """Servers without plotting and mesh packages can be measured too."""
+    code = (
+        "import sys\n"
+        "for name in ('matplotlib', 'trimesh', 'PIL', 'scipy'): sys.modules[name] = None\n"
+        "import viscoil.bench.stages, viscoil.bench.report, viscoil.simulate, viscoil.cli\n"
+        "from viscoil.bench import block\n"
+        "block.scene(3000)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+# --- tables in the README --------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def tables():
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "benchmarks" / "tables.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_readmes_tables_are_up_to_date(tables):
+    assert tables.main(["--check"]) == 0
+
+
+def test_tables_are_written_between_the_markers(tables, result, tmp_path, capsys):
+    readme, results = tmp_path / "README.md", tmp_path / "results"
+    results.mkdir()
+    arguments = ["--readme", str(readme), "--results", str(results)]
+    readme.write_text("before\n")
+    assert tables.main(arguments) == 1 and "to fill" in capsys.readouterr().err
+    readme.write_text("before\n<!-- bench:stages -->\nold\n<!-- /bench:stages -->\nafter\n")
+    assert tables.main(arguments) == 1 and "holds no results" in capsys.readouterr().err
+    card = {**result, "machine": {**result["machine"], "gpu": "A card"}, "yardstick": None}
+    (results / "a.json").write_text(json.dumps(card))
+    (results / "b.json").write_text(json.dumps(result))
+    assert tables.main([*arguments, "--check"]) == 1 and "out of date" in capsys.readouterr().err
+    assert tables.main(arguments) == 0 and tables.main([*arguments, "--check"]) == 0
+    text = readme.read_text()
+    assert text.startswith("before\n<!-- bench:stages -->\n") and text.endswith("<!-- /bench:stages -->\nafter\n")
+    assert "old" not in text and "A card" in text
+    assert text.index(result["machine"]["cpu"]) < text.index("A card")  # CPUs first
+    for line in text.splitlines():
+        if line.startswith("|"):
+            assert line.endswith("|")
