@@ -42,8 +42,8 @@ class PBFParams(SolverParams):
     """ε of eq. 11, relative to the lattice's sum of squared gradients; left out: as small as keeps iterations stable"""
     kernels: Literal["spiky", "paper"] = "spiky"
     """densities from the Spiky kernel, as its gradients are, or from Poly6 as in the paper (gains energy)"""
-    artificial_pressure: Annotated[float, Quantity("number", at_least=0.0, at_most=10.0)] = 0.02
-    """k of eq. 13, in units of the lattice's multiplier; 0 = off"""
+    artificial_pressure: Annotated[float, Quantity("number", at_least=0.0, at_most=10.0)] | None = None
+    """k of eq. 13, in units of the lattice's multiplier; left out: 0.02, or 0 when unilateral (a gas otherwise)"""
     pressure_power: Annotated[int, Count(at_least=1, at_most=8)] = 4
     """n of eq. 13"""
     pressure_distance: Annotated[float, Quantity("number", above=0.0, at_most=0.9)] = 0.2
@@ -177,6 +177,12 @@ class PBF:
             return self.params.relaxation
         return max(0.1, world.lattice.stiffest_mode / JACOBI_LIMIT - 1)
 
+    def artificial_pressure(self) -> float:
+        """k relative to the lattice. Repulsion needs cohesion against it: alone it drives the particles apart."""
+        if self.params.artificial_pressure is not None:
+            return self.params.artificial_pressure
+        return 0.0 if self.params.unilateral else 0.02
+
     def numbers(self, world: Any) -> DensityNumbers:
         """The constraint's parameters in SI units."""
         c, h = self.params, world.support
@@ -186,7 +192,7 @@ class PBF:
         return DensityNumbers(
             support=h,
             softness=self.relaxation(world) * stiffness,
-            repulsion=c.artificial_pressure / stiffness,
+            repulsion=self.artificial_pressure() / stiffness,
             reference=1 / reference,
             unilateral=int(c.unilateral),
         )
