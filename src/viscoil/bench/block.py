@@ -3,8 +3,8 @@
 from typing import Any
 
 SPACING = 0.02  # [m]
-SUPPORT = 1.95  # spacings: 26 neighbours on the lattice, about 28 once it is disturbed
-JITTER = 0.1  # spacings
+SUPPORT = 1.95  # spacings: 26 neighbours on the lattice, about 28 in a disturbed one
+JITTER = 0.25  # spacings
 STEPS_PER_FRAME = 4
 STEP = {"pbf": 0.004, "pcisph": 0.001}  # [s]
 
