@@ -1,0 +1,72 @@
+"""Density error of one step against solver iterations, in a dam break frozen at t = 1 s (Macklin & Müller 2013, Fig. 6)."""
+
+from typing import Any
+
+import numpy as np
+
+from viscoil.validation.case import Case, Check, Mutation, Outcome, Trial, setting
+
+COUNTS = (1, 2, 3, 4, 6, 8, 10, 15, 20, 30, 40)
+STEP = 0.004  # s
+FREEZE = 250  # steps
+
+
+def _scene(quick: bool, unilateral: bool) -> dict[str, Any]:
+    return {
+        "spacing": 0.03 if quick else 0.02,
+        "time": {"frames": FREEZE + 1, "frame_time": STEP, "steps_per_frame": 1},
+        "solver": {
+            "method": "pbf", "iterations": 4, "unilateral": unilateral,
+            "artificial_pressure": 0.0 if unilateral else 0.001,
+        },
+        "fluid": [{"shape": {"type": "box", "size": (0.3, 0.6, 0.18), "position": (0.15, 0.3, 0.09)}, "material": "water"}],
+        "solid": [{"shape": {"type": "box", "size": (0.9, 3, 0.18), "position": (0.45, 1.5, 0.09)}, "container": True}],
+    }  # fmt: skip
+
+
+def _errors(trial: Trial, unilateral: bool) -> dict[str, np.ndarray]:
+    """Mean and largest compression after the same step, solved with more and more iterations."""
+    sim = trial.simulation(_scene(trial.quick, unilateral))
+    while sim.frame_index < FREEZE:
+        sim.advance_frame()
+    frozen, mean, largest = sim.state(), [], []
+    for count in COUNTS:
+        sim.restore(frozen)
+        sim.scene.solver.iterations = count
+        sim.advance_frame()
+        mean.append(sim.metrics()["compression"])
+        largest.append(sim.metrics()["density_max"] - 1)
+    return {"mean": np.array(mean), "largest": np.array(largest)}
+
+
+def _measure(trial: Trial) -> Outcome:
+    one_sided, both = _errors(trial, True), _errors(trial, False)
+    last = COUNTS.index(40)
+    steepest = np.max(one_sided["mean"][1:] / one_sided["mean"][:-1])
+    checks = [
+        Check("mean error, 40 iterations / 1", float(one_sided["mean"][last] / one_sided["mean"][0]), 0.25, 0.0, "at most"),
+        Check("largest error, 40 iterations / 1", float(one_sided["largest"][last] / one_sided["largest"][0]), 0.5, 0.0, "at most"),
+        Check("mean error from one count to the next, worst ratio", float(steepest), 1.0, 0.0, "at most"),
+        Check("mean error with cohesion, 40 iterations / 1", float(both["mean"][last] / both["mean"][0]), 0.4, 0.0, "at most"),
+    ]  # fmt: skip
+    return Outcome(checks, {"one_sided": one_sided, "both": both})
+
+
+def _plot(outcome: Outcome, figure: Any) -> None:
+    from viscoil.validation.drawing import BLUE, ORANGE, axes
+
+    for place, (key, title) in enumerate((("mean", "mean compression [%]"), ("largest", "largest compression [%]")), 1):
+        picture = axes(figure, "iterations", title, (1, 2, place))
+        picture.semilogy(COUNTS, 100 * outcome.data["one_sided"][key], "o-", color=BLUE, ms=4, label="compression only")
+        picture.semilogy(COUNTS, 100 * outcome.data["both"][key], "s-", color=ORANGE, ms=4, label="as published (cohesion, s_corr)")
+        picture.legend(fontsize=8)
+
+
+CASE = Case(
+    name="convergence",
+    measures="Density error of one step of a dam break (t = 1 s) against iterations",
+    source="Macklin & Müller 2013, Fig. 6: the error falls with the number of iterations",
+    measure=_measure,
+    mutation=Mutation("constraint force mixing 20 times too soft", setting("solver.relaxation", 25.0)),
+    plot=_plot,
+)
