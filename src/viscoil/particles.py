@@ -6,7 +6,7 @@ one row here. Arrays hold fluid and boundary samples alike: a boundary sample is
 is; they read its volume and its inverse mass.
 """
 
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, fields, make_dataclass
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,29 @@ def allocate_array(kind: Any, size: int) -> Any:
     array = qd.ndarray(kind, (max(int(size), 1),))
     array.fill(0)
     return array
+
+
+class Uploaded:
+    """A dataclass of one-element device arrays, sent to the device only when a value changes.
+
+    Numbers passed by value make every launch put all its arguments together anew, which takes longer than a small step;
+    a launch whose arguments are the same arrays as before is replayed at once.
+    """
+
+    def __init__(self, kind: type):
+        """kind: a frozen dataclass whose fields are all Floats or Ints."""
+        self._values: dict[str, float] = {}
+        types = {f.name: (qd.i32, np.int32) if f.type is Ints else (qd.f32, np.float32) for f in fields(kind)}
+        self._numpy = {name: numpy_kind for name, (_, numpy_kind) in types.items()}
+        self.device = kind(**{name: allocate_array(device_kind, 1) for name, (device_kind, _) in types.items()})
+
+    def set(self, **values: float) -> Any:
+        """Takes new values and returns the dataclass for a kernel."""
+        for name, value in values.items():
+            if self._values.get(name) != value:
+                getattr(self.device, name).from_numpy(np.array([value], self._numpy[name]))
+                self._values[name] = value
+        return self.device
 
 
 def allocate(capacity: int) -> Any:

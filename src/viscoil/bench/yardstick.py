@@ -61,10 +61,10 @@ class Yardstick:
         self._folder = tempfile.TemporaryDirectory()
         self._count = world.count
         source = Path(self._folder.name) / "particles"
-        c = solver.numbers(world)
+        c = solver.values(world)
         with source.open("wb") as file:
             file.write(np.array([world.count, world.neighbors.width], np.int32).tobytes())
-            file.write(np.array([c.support, c.softness, c.repulsion, c.reference], np.float32).tobytes())
+            file.write(np.array([c[name] for name in ("support", "softness", "repulsion", "reference")], np.float32).tobytes())
             for name in ("position", "volume", "inverse_mass"):
                 file.write(np.ascontiguousarray(world.get(name), np.float32).tobytes())
         # Passive: waiting threads must not take the cores while the other side is being timed.

@@ -26,13 +26,13 @@ from viscoil.sph.smoothing import poly6, spiky, spiky_gradient
 
 @dataclass(frozen=True)
 class DensityNumbers:
-    """Parameters of the constraint."""
+    """Parameters of the constraint, one element each."""
 
-    support: qd.f32  # h [m]
-    softness: qd.f32  # ε of eq. 11 [1/m²]
-    repulsion: qd.f32  # k of eq. 13 in units of λ [m²]
-    reference: qd.f32  # 1/W(Δq) [m³]
-    unilateral: qd.i32  # 1: only compression is corrected, C ← max(C, 0)
+    support: Floats  # h [m]
+    softness: Floats  # ε of eq. 11 [1/m²]
+    repulsion: Floats  # k of eq. 13 in units of λ [m²]
+    reference: Floats  # 1/W(Δq) [m³]
+    unilateral: Ints  # 1: only compression is corrected, C ← max(C, 0)
 
 
 @qd.func
@@ -74,12 +74,12 @@ def multipliers(
     for i in range(n):
         if p.inverse_mass[i] > 0.0:
             xi = x[i]
-            density = p.volume[i] * density_weight(0.0, c.support, published) + wall[i]
+            density = p.volume[i] * density_weight(0.0, c.support[0], published) + wall[i]
             own = wall_gradient[i]
             squares = 0.0
-            base = i * near.row
+            base = i * near.row[0]
             for k in range(near.count[i]):
-                j = near.index[base + k * near.column]
+                j = near.index[base + k * near.column[0]]
                 d = separation(xi, x[j], torus, periodic)
                 r2 = d.dot(d)
                 volume = p.volume[i]
@@ -87,15 +87,15 @@ def multipliers(
                 if qd.static(not uniform):
                     volume = p.volume[j]
                     mobility = p.inverse_mass[j]
-                density += volume * density_weight(r2, c.support, published)
-                gradient = volume * spiky_gradient(r2, c.support) * d
+                density += volume * density_weight(r2, c.support[0], published)
+                gradient = volume * spiky_gradient(r2, c.support[0]) * d
                 own += gradient
                 squares += mobility * gradient.dot(gradient)
             excess = density - 1.0
             error[i] = qd.max(excess, 0.0)
-            if c.unilateral == 1:
+            if c.unilateral[0] == 1:
                 excess = qd.max(excess, 0.0)
-            multiplier[i] = -excess / (squares + p.inverse_mass[i] * own.dot(own) + c.softness)
+            multiplier[i] = -excess / (squares + p.inverse_mass[i] * own.dot(own) + c.softness[0])
         else:
             error[i] = 0.0
             multiplier[i] = 0.0
@@ -107,8 +107,8 @@ def pair_weight(
     power: qd.template(),
 ) -> qd.f32:  # fmt: skip
     """λ_i V_j + λ_j V_i + s_ij V_j for multipliers ``own``, ``other`` and volumes ``volume``, ``other_volume``."""
-    strength = -c.repulsion
-    ratio = poly6(r2, c.support) * c.reference
+    strength = -c.repulsion[0]
+    ratio = poly6(r2, c.support[0]) * c.reference[0]
     for _ in qd.static(range(power)):
         strength *= ratio
     return (own + strength) * other_volume + other * volume
@@ -129,14 +129,14 @@ def corrections(
         total = vec3(0.0)
         if p.inverse_mass[i] > 0.0:
             total = multiplier[i] * wall_gradient[i]
-            touching = 1e-12 * c.support * c.support
+            touching = 1e-12 * c.support[0] * c.support[0]
             xi = x[i]
             own = multiplier[i]
             volume = p.volume[i]
-            base = i * near.row
+            base = i * near.row[0]
             number = 0
             for k in range(near.count[i]):
-                j = near.index[base + k * near.column]
+                j = near.index[base + k * near.column[0]]
                 d = separation(xi, x[j], torus, periodic)
                 r2 = d.dot(d)
                 number += qd.select(r2 < touching, 1, 0)
@@ -144,16 +144,16 @@ def corrections(
                 if qd.static(not uniform):
                     other = p.volume[j]
                 weight = pair_weight(own, volume, multiplier[j], other, r2, c, power)
-                total += weight * spiky_gradient(r2, c.support) * d
+                total += weight * spiky_gradient(r2, c.support[0]) * d
             if number > 0:
                 for k in range(near.count[i]):
-                    j = near.index[base + k * near.column]
+                    j = near.index[base + k * near.column[0]]
                     d = separation(xi, x[j], torus, periodic)
                     r2 = d.dot(d)
                     if r2 < touching:
                         weight = pair_weight(own, volume, multiplier[j], p.volume[j], r2, c, power)
-                        apart = coincident(p.id[i], p.id[j], c.support)
-                        total += weight * spiky_gradient(r2, c.support) * (apart - d)
+                        apart = coincident(p.id[i], p.id[j], c.support[0])
+                        total += weight * spiky_gradient(r2, c.support[0]) * (apart - d)
             total *= p.inverse_mass[i]
         correction[i] = total
 

@@ -1,5 +1,6 @@
 """Position Based Fluids, Macklin & Müller, ACM TOG 32(4), 2013. Equation and line numbers are the paper's."""
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -16,9 +17,9 @@ from viscoil.constraints.density import (
     stop_when_small,
 )
 from viscoil.constraints.walls import walls
-from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, allocate_array, vec3
+from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.sdf import Parts, Solids
-from viscoil.solvers.solver import SolverParams
+from viscoil.solvers.solver import SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.steps.integrate import predict, velocities
 from viscoil.steps.viscosity import xsph_and_commit
@@ -27,7 +28,6 @@ from viscoil.units import Count, Quantity
 
 VECTORS = ("predicted", "correction", "velocity", "vorticity", "wall_gradient")
 JACOBI_LIMIT = 5 / 3  # of 2; the rest is for disorder
-FARTHEST = 20.0  # supports a particle may move in one step before the state counts as exploding
 
 
 class PBFParams(SolverParams):
@@ -75,77 +75,78 @@ class Scratch:
 
 
 @qd.kernel(graph=True, fastcache=True)
-def _predict(
-    p: Particles, n: qd.i32, dt: qd.f32, gx: qd.f32, gy: qd.f32, gz: qd.f32, radius: qd.f32, number: qd.i32,
-    solids: Solids, parts: Parts, s: Scratch,
-):  # fmt: skip
+def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch):
     """Lines 1–4, and a first contact so that lists are found where particles can be."""
-    predict(p, n, dt, gx, gy, gz, solids, s.predicted)
-    contact(s.predicted, p.position, p.inverse_mass, n, radius, number, solids, parts)
+    predict(p, k.count[0], k.dt[0], k.gx[0], k.gy[0], k.gz[0], solids, s.predicted)
+    contact(s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts)
 
 
 @qd.func(requires_top_level=True)
-def _move(
-    p: Particles, n: qd.i32, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts, s: Scratch, left: Flag
-):
+def _move(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, left: Flag):
     """x* ← x* + Δp, collisions included (lines 14 and 17)."""
-    for i in range(n):
+    for i in range(k.count[0]):
         if p.inverse_mass[i] > 0.0:
             moved = s.predicted[i] + s.correction[i]
-            s.predicted[i] = resolve_all(moved, p.position[i], radius, number, solids, parts)
+            s.predicted[i] = resolve_all(moved, p.position[i], k.radius[0], k.solids[0], solids, parts)
         if i == 0:
             count_down(left, s.used)
 
 
 @qd.func(requires_top_level=True)
-def _start(s: Scratch, left: Flag, iterations: qd.i32):
+def _start(left: Flag, k: StepNumbers, s: Scratch):
     for _ in range(1):
-        left[()] = iterations
+        left[()] = k.iterations[0]
         s.used[0] = 0
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _solve(
-    left: Flag, p: Particles, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, iterations: qd.i32, movers: qd.i32,
-    tolerance: qd.f32, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts, s: Scratch,
-    walled: qd.Template, power: qd.Template, uniform: qd.Template, published: qd.Template, controlled: qd.Template, periodic: qd.Template,
+    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
+    parts: Parts, s: Scratch, walled: qd.Template, power: qd.Template, uniform: qd.Template, published: qd.Template,
+    controlled: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """Lines 8–19: all λ, then all Δp, then collisions and new positions."""
-    _start(s, left, iterations)
+    _start(left, k, s)
     while qd.graph.do_while(left):
         if qd.static(walled):
-            walls(p, s.predicted, n, c.support, number, solids, parts, s.wall, s.wall_gradient)
-        multipliers(p, s.predicted, n, near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier, published, uniform, periodic)
-        corrections(p, s.predicted, n, near, torus, c, s.multiplier, s.wall_gradient, s.correction, power, uniform, periodic)
-        _move(p, n, radius, number, solids, parts, s, left)
+            walls(p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.wall, s.wall_gradient)
+        multipliers(
+            p, s.predicted, k.count[0], near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier,
+            published, uniform, periodic,
+        )  # fmt: skip
+        corrections(
+            p, s.predicted, k.count[0], near, torus, c, s.multiplier, s.wall_gradient, s.correction,
+            power, uniform, periodic,
+        )  # fmt: skip
+        _move(p, k, solids, parts, s, left)
         if qd.static(controlled):
-            chunk_sums(s.error, n, s.partial)
-            stop_when_small(left, s.used, s.partial, n, movers, tolerance, 2)
+            chunk_sums(s.error, k.count[0], s.partial)
+            stop_when_small(left, s.used, s.partial, k.count[0], k.movers[0], k.tolerance[0], 2)
 
 
 @qd.kernel(graph=True, fastcache=True)
-def _velocities(p: Particles, n: qd.i32, dt: qd.f32, farthest: qd.f32, s: Scratch, status: Ints):
+def _velocities(p: Particles, k: StepNumbers, s: Scratch, status: Ints):
     """Line 21."""
-    velocities(p, n, dt, farthest, s.predicted, s.velocity, status)
+    velocities(p, k.count[0], k.dt[0], k.farthest[0], s.predicted, s.velocity, status)
 
 
 @qd.kernel(graph=True, fastcache=True)
-def _confine(
-    p: Particles, n: qd.i32, near: NeighborList, torus: Torus, support: qd.f32, strength: qd.f32, dt: qd.f32, s: Scratch,
-    periodic: qd.Template,
-):  # fmt: skip
+def _confine(p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, s: Scratch, periodic: qd.Template):
     """Line 22, first half."""
-    curl(p, s.predicted, n, near, torus, support, s.velocity, s.vorticity, periodic)
-    confine(p, s.predicted, n, near, torus, support, strength, dt, s.vorticity, s.velocity, periodic)
+    curl(p, s.predicted, k.count[0], near, torus, k.support[0], s.velocity, s.vorticity, periodic)
+    confine(
+        p, s.predicted, k.count[0], near, torus, k.support[0], k.vorticity[0], k.dt[0], s.vorticity, s.velocity, periodic
+    )
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _finish(
-    p: Particles, n: qd.i32, near: NeighborList, torus: Torus, support: qd.f32, strength: qd.f32, s: Scratch,
-    uniform: qd.Template, periodic: qd.Template,
-):  # fmt: skip
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, s: Scratch, uniform: qd.Template, periodic: qd.Template
+):
     """Lines 22 (second half) and 23."""
-    xsph_and_commit(p, s.predicted, n, near, torus, strength, support, s.velocity, uniform, periodic)
+    xsph_and_commit(
+        p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.velocity, uniform, periodic
+    )
 
 
 class PBF:
@@ -156,7 +157,8 @@ class PBF:
 
     def __init__(self, params: PBFParams, world: Any):
         self.params = params
-        self._walled = False
+        self._had_walls = False
+        self._step, self._density = Uploaded(StepNumbers), Uploaded(DensityNumbers)
         self.resize(max(world.capacity, 1))
 
     def resize(self, capacity: int) -> None:
@@ -183,48 +185,53 @@ class PBF:
             return self.params.artificial_pressure
         return 0.0 if self.params.unilateral else 0.02
 
-    def numbers(self, world: Any) -> DensityNumbers:
+    def values(self, world: Any) -> dict[str, float]:
         """The constraint's parameters in SI units."""
         c, h = self.params, world.support
         stiffness = world.lattice.gradient_square
         q = c.pressure_distance
-        reference = 315 / (64 * 3.141592653589793 * h**3) * (1 - q * q) ** 3
-        return DensityNumbers(
-            support=h,
-            softness=self.relaxation(world) * stiffness,
-            repulsion=self.artificial_pressure() / stiffness,
-            reference=1 / reference,
-            unilateral=int(c.unilateral),
-        )
+        at_distance = 315 / (64 * math.pi * h**3) * (1 - q * q) ** 3
+        return {
+            "support": h,
+            "softness": self.relaxation(world) * stiffness,
+            "repulsion": self.artificial_pressure() / stiffness,
+            "reference": 1 / at_distance,
+            "unilateral": int(c.unilateral),
+        }
+
+    def numbers(self, world: Any) -> DensityNumbers:
+        """The same on the device."""
+        return self._density.set(**self.values(world))
 
     def step(self, world: Any, dt: float) -> None:
         """Algorithm 1."""
-        p, n, s, c = world.particles, world.count, self.scratch, self.params
+        p, s, c = world.particles, self.scratch, self.params
         near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
-        solids, parts, number = world.solids.device, world.solids.parts, len(world.solids)
-        radius, walled = c.contact_radius * world.spacing, bool(number and c.wall_density)
-        self._clear_walls(walled)
+        solids, parts = world.solids.device, world.solids.parts
+        k = step_numbers(self._step, world, c, dt, vorticity=c.vorticity)
         with world.stages("integrate"):  # lines 1-4
-            _predict(p, n, dt, *world.gravity, radius, number, solids, parts, s)
+            _predict(p, k, solids, parts, s)
         with world.stages("neighbours"):  # lines 5-7
-            world.neighbors.find(s.predicted, p, n)
+            world.neighbors.find(s.predicted, p, world.count)
         with world.stages("solve"):  # lines 8-19
             _solve(
-                backend.loop_counter(), p, n, near, torus, self.numbers(world), c.iterations, world.fluid_count, c.tolerance, radius, number,
-                solids, parts, s, walled, c.pressure_power, world.uniform, c.kernels == "paper", c.tolerance > 0, periodic,
+                backend.loop_counter(), p, k, near, torus, self.numbers(world), solids, parts, s, self._walled(world),
+                c.pressure_power, world.uniform, c.kernels == "paper", c.tolerance > 0, periodic,
             )  # fmt: skip
         with world.stages("velocity"):  # lines 20-24
-            _velocities(p, n, dt, FARTHEST * world.support, s, world.status)
+            _velocities(p, k, s, world.status)
             if c.vorticity > 0:
-                _confine(p, n, near, torus, world.support, c.vorticity, dt, s, periodic)
-            _finish(p, n, near, torus, world.support, c.xsph, s, world.uniform, periodic)
+                _confine(p, k, near, torus, s, periodic)
+            _finish(p, k, near, torus, s, world.uniform, periodic)
 
-    def _clear_walls(self, walled: bool) -> None:
-        """Without walls their density is not computed at all: it must be zero once."""
-        if self._walled and not walled:
+    def _walled(self, world: Any) -> bool:
+        """Whether walls add to densities; where they no longer do, what they last added is cleared once."""
+        walled = bool(len(world.solids) and self.params.wall_density)
+        if self._had_walls and not walled:
             self.scratch.wall.fill(0)
             self.scratch.wall_gradient.fill(0)
-        self._walled = walled
+        self._had_walls = walled
+        return walled
 
     def iterations_used(self) -> int:
         """Iterations since the last call."""

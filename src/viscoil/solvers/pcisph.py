@@ -13,16 +13,14 @@ from viscoil import backend
 from viscoil.constraints.contact import contact
 from viscoil.constraints.density import chunk_sums, coincident, count_down, stop_when_small
 from viscoil.constraints.walls import walls
-from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, allocate_array, vec3
+from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.sdf import Parts, Solids
-from viscoil.solvers.pbf import FARTHEST
-from viscoil.solvers.solver import SolverParams
+from viscoil.solvers.solver import SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import NeighborList, Torus, separation
 from viscoil.sph.smoothing import spiky, spiky_gradient
 from viscoil.steps.integrate import velocities
 from viscoil.steps.viscosity import xsph_and_commit
 from viscoil.units import Count, Quantity
-
 
 VECTORS = ("predicted", "force", "velocity", "wall_gradient")
 
@@ -76,9 +74,9 @@ def _update_pressure(
         s.error[i] = 0.0
         if p.inverse_mass[i] > 0.0:
             density = p.volume[i] * spiky(0.0, support) + s.wall[i]
-            base = i * near.row
+            base = i * near.row[0]
             for k in range(near.count[i]):
-                j = near.index[base + k * near.column]
+                j = near.index[base + k * near.column[0]]
                 d = separation(s.predicted[i], s.predicted[j], torus, periodic)
                 density += p.volume[j] * spiky(d.dot(d), support)
             s.error[i] = qd.max(density - 1.0, 0.0)
@@ -95,9 +93,9 @@ def _pressure_force(
         total = vec3(0.0)
         if p.inverse_mass[i] > 0.0:
             total = -2.0 * s.pressure[i] * s.wall_gradient[i]
-            base = i * near.row
+            base = i * near.row[0]
             for k in range(near.count[i]):
-                j = near.index[base + k * near.column]
+                j = near.index[base + k * near.column[0]]
                 d = separation(p.position[i], p.position[j], torus, periodic)
                 r2 = d.dot(d)
                 if r2 < 1e-12 * support * support:
@@ -122,31 +120,29 @@ def _clear(n: qd.i32, left: Flag, iterations: qd.i32, s: Scratch):
 
 @qd.kernel(graph=True, fastcache=True)
 def _solve(
-    left: Flag, p: Particles, n: qd.i32, dt: qd.f32, gx: qd.f32, gy: qd.f32, gz: qd.f32, near: NeighborList, torus: Torus,
-    support: qd.f32, delta: qd.f32, iterations: qd.i32, movers: qd.i32, tolerance: qd.f32, radius: qd.f32, number: qd.i32,
-    solids: Solids, parts: Parts, s: Scratch, periodic: qd.Template,
+    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, solids: Solids, parts: Parts, s: Scratch,
+    periodic: qd.Template,
 ):  # fmt: skip
     """The pressure loop, then the last prediction is the new position."""
-    _clear(n, left, iterations, s)
+    _clear(k.count[0], left, k.iterations[0], s)
     while qd.graph.do_while(left):
-        _predict(p, n, dt, gx, gy, gz, solids, s)
-        contact(s.predicted, p.position, p.inverse_mass, n, radius, number, solids, parts)
-        walls(p, s.predicted, n, support, number, solids, parts, s.wall, s.wall_gradient)
-        _update_pressure(p, n, near, torus, support, delta, s, periodic)
-        _pressure_force(p, n, near, torus, support, s, left, periodic)
-        chunk_sums(s.error, n, s.partial)
-        stop_when_small(left, s.used, s.partial, n, movers, tolerance, 3)
-    _predict(p, n, dt, gx, gy, gz, solids, s)
-    contact(s.predicted, p.position, p.inverse_mass, n, radius, number, solids, parts)
+        _predict(p, k.count[0], k.dt[0], k.gx[0], k.gy[0], k.gz[0], solids, s)
+        contact(s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts)
+        walls(p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.wall, s.wall_gradient)
+        _update_pressure(p, k.count[0], near, torus, k.support[0], k.stiffness[0], s, periodic)
+        _pressure_force(p, k.count[0], near, torus, k.support[0], s, left, periodic)
+        chunk_sums(s.error, k.count[0], s.partial)
+        stop_when_small(left, s.used, s.partial, k.count[0], k.movers[0], k.tolerance[0], 3)
+    _predict(p, k.count[0], k.dt[0], k.gx[0], k.gy[0], k.gz[0], solids, s)
+    contact(s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _finish(
-    p: Particles, n: qd.i32, dt: qd.f32, farthest: qd.f32, near: NeighborList, torus: Torus, support: qd.f32,
-    strength: qd.f32, s: Scratch, status: Ints, periodic: qd.Template,
-):  # fmt: skip
-    velocities(p, n, dt, farthest, s.predicted, s.velocity, status)
-    xsph_and_commit(p, s.predicted, n, near, torus, strength, support, s.velocity, False, periodic)
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, s: Scratch, status: Ints, periodic: qd.Template
+):
+    velocities(p, k.count[0], k.dt[0], k.farthest[0], s.predicted, s.velocity, status)
+    xsph_and_commit(p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.velocity, False, periodic)
 
 
 class PCISPH:
@@ -157,6 +153,7 @@ class PCISPH:
 
     def __init__(self, params: PCISPHParams, world: Any):
         self.params = params
+        self._step = Uploaded(StepNumbers)
         self.resize(max(world.capacity, 1))
 
     def resize(self, capacity: int) -> None:
@@ -170,22 +167,19 @@ class PCISPH:
 
     def step(self, world: Any, dt: float) -> None:
         """Lists at the start of the step, pressure loop, integration."""
-        p, n, s, c = world.particles, world.count, self.scratch, self.params
+        p, s = world.particles, self.scratch
         near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
-        solids, parts, number = world.solids.device, world.solids.parts, len(world.solids)
         # β_p of the paper is 2Δt² per unit density; the vector sum of gradients vanishes on the lattice.
         delta = 1 / (2 * dt * dt * world.lattice.gradient_square)
+        k = step_numbers(self._step, world, self.params, dt, stiffness=delta)
         with world.stages("neighbours"):
-            world.neighbors.find(p.position, p, n)
+            world.neighbors.find(p.position, p, world.count)
         with world.stages("solve"):
             _solve(
-                backend.loop_counter(), p, n, dt, *world.gravity, near, torus, world.support, delta, c.iterations, world.fluid_count, c.tolerance,
-                c.contact_radius * world.spacing, number, solids, parts, s, periodic,
-            )  # fmt: skip
-        with world.stages("velocity"):
-            _finish(
-                p, n, dt, FARTHEST * world.support, near, torus, world.support, c.xsph, s, world.status, periodic
+                backend.loop_counter(), p, k, near, torus, world.solids.device, world.solids.parts, s, periodic
             )
+        with world.stages("velocity"):
+            _finish(p, k, near, torus, s, world.status, periodic)
 
     def iterations_used(self) -> int:
         """Iterations since the last call."""

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Annotated, Any, Literal, Protocol
 
 from viscoil import backend
 from viscoil.model import Model
+from viscoil.particles import Floats, Ints, Uploaded
 from viscoil.units import Count, NonNegativeNumber, PositiveNumber, Quantity  # noqa: F401  (re-exported to solvers)
+
+FARTHEST = 20.0  # supports a particle may move in one step before the state counts as exploding
 
 
 class SolverParams(Model):
@@ -19,6 +23,37 @@ class SolverParams(Model):
     """neighbours are listed within (1 + margin) h: a list that stays good while particles move in the iterations"""
     contact_radius: Annotated[float, Quantity("number", above=0.0, at_most=1.0)] = 0.5
     """distance kept from solids, in particle spacings"""
+
+
+@dataclass(frozen=True)
+class StepNumbers:
+    """What a step's kernels are told, one element each (see Uploaded)."""
+
+    count: Ints  # particles, boundary samples included
+    movers: Ints  # fluid particles
+    dt: Floats  # [s]
+    gx: Floats  # gravity [m/s²]
+    gy: Floats
+    gz: Floats
+    support: Floats  # h [m]
+    radius: Floats  # contact radius [m]
+    farthest: Floats  # displacement in one step that counts as an explosion [m]
+    solids: Ints  # number of solids
+    iterations: Ints  # most iterations
+    tolerance: Floats  # mean compression that ends the iterations
+    xsph: Floats  # c of eq. 17
+    vorticity: Floats  # ε of eq. 16 [m/s]
+    stiffness: Floats  # pressure per density error, for methods that have one
+
+
+def step_numbers(uploaded: Uploaded, world: Any, params: Any, dt: float, **more: float) -> Any:
+    """The numbers every solver needs, from the world and its parameters; ``more`` are the solver's own."""
+    gx, gy, gz = world.gravity
+    return uploaded.set(
+        count=world.count, movers=world.fluid_count, dt=dt, gx=gx, gy=gy, gz=gz, support=world.support,
+        radius=params.contact_radius * world.spacing, farthest=FARTHEST * world.support, solids=len(world.solids),
+        iterations=params.iterations, tolerance=params.tolerance, xsph=params.xsph, **more,
+    )  # fmt: skip
 
 
 class Stages:

@@ -18,7 +18,7 @@ import quadrants as qd
 
 from viscoil import backend
 from viscoil.errors import SceneError
-from viscoil.particles import Floats, Ints, Vectors, allocate_array, vec3
+from viscoil.particles import Floats, Ints, Uploaded, Vectors, allocate_array, vec3
 
 CELLS_PER_PARTICLE = 2  # upper bound of the torus size; cells hold about ten particles, so most stay empty
 FEWEST_CELLS = 3  # per axis
@@ -53,15 +53,23 @@ class Cells:
 class NeighborList:
     """Neighbours of particle i are ``index[i * row + k * column]`` for k < count[i].
 
-    Rows are contiguous on CPUs (column = 1), columns on GPUs (row = 1).
+    Rows are contiguous on CPUs (column = 1), columns on GPUs (row = 1). Steps and width are one-element arrays.
     """
 
     count: Ints
     index: Ints
     needed: Ints  # [1] most neighbours any particle had: larger than width = overflow
-    row: qd.i32
-    column: qd.i32
-    width: qd.i32
+    row: Ints
+    column: Ints
+    width: Ints  # longest list there is room for
+
+
+@dataclass(frozen=True)
+class SearchNumbers:
+    """Arguments of a search, one element each."""
+
+    count: Ints  # particles
+    reach2: Floats  # search radius squared [m²]
 
 
 @qd.func
@@ -183,8 +191,8 @@ def _scan_run(
             k = a + 31 - qd.math.clz(qd.cast(lowest, qd.i32))
             mask ^= lowest
             if k != place:
-                if found < out.width:
-                    out.index[base + found * out.column] = cells.order[k]
+                if found < out.width[0]:
+                    out.index[base + found * out.column[0]] = cells.order[k]
                 found += 1
         a = end
     return found
@@ -210,7 +218,7 @@ def list_neighbors(
             cy = (c // dim_x) % dim_y
             cz = c // (dim_x * dim_y)
             found = 0
-            base = i * out.row
+            base = i * out.row[0]
             for row in range(9):
                 ry = _wrapped(cy + row % 3 - 1, dim_y)
                 rz = _wrapped(cz + row // 3 - 1, dim_z)
@@ -223,8 +231,8 @@ def list_neighbors(
                     first = cells.start[other]
                     last = cells.start[other + 1]
                     found = _scan_run(first, last, place, found, base, reach2, cells, torus, out, periodic)
-            out.count[i] = qd.min(found, out.width)
-            if found > out.width:
+            out.count[i] = qd.min(found, out.width[0])
+            if found > out.width[0]:
                 qd.atomic_max(out.needed[0], found)
         else:
             out.count[i] = 0
@@ -232,13 +240,19 @@ def list_neighbors(
 
 @qd.kernel(graph=True, fastcache=True)
 def _find(
-    cells: Cells, torus: Torus, position: Vectors, ids: Ints, inverse_mass: Floats, n: qd.i32, reach2: qd.f32,
+    cells: Cells, torus: Torus, position: Vectors, ids: Ints, inverse_mass: Floats, k: SearchNumbers,
     out: NeighborList, periodic: qd.Template, depth: qd.Template,
 ):  # fmt: skip
-    count_cells(cells, torus, position, n)
+    count_cells(cells, torus, position, k.count[0])
     prefix_sum(cells, torus, depth)
-    sort_cells(cells, position, ids, n)
-    list_neighbors(cells, torus, inverse_mass, n, reach2, out, periodic)
+    sort_cells(cells, position, ids, k.count[0])
+    list_neighbors(cells, torus, inverse_mass, k.count[0], k.reach2[0], out, periodic)
+
+
+def _constant(value: int) -> Any:
+    array = allocate_array(qd.i32, 1)
+    array.fill(value)
+    return array
 
 
 def list_width(neighbors: int) -> int:
@@ -259,6 +273,7 @@ class Neighbors:
         self.torus = Torus(allocate_array(qd.f32, 9), allocate_array(qd.i32, 4))
         self._width = list_width(int(expected * 1.25) + 6)
         self._table = 0
+        self._numbers = Uploaded(SearchNumbers)
         self.resize(capacity)
         self.fit(np.zeros(3), np.zeros(3))
 
@@ -270,9 +285,9 @@ class Neighbors:
             count=allocate_array(qd.i32, capacity),
             index=allocate_array(qd.i32, capacity * self._width),
             needed=allocate_array(qd.i32, 1),
-            row=1 if gpu else self._width,
-            column=capacity if gpu else 1,
-            width=self._width,
+            row=_constant(1 if gpu else self._width),
+            column=_constant(capacity if gpu else 1),
+            width=_constant(self._width),
         )
         self._table = min(max(4096, CELLS_PER_PARTICLE * capacity), LARGEST_TORUS - 1)
         self.cells = Cells(
@@ -330,8 +345,8 @@ class Neighbors:
     def find(self, position: Any, particles: Any, count: int) -> None:
         """Sorts ``count`` particles at ``position`` into cells and lists the neighbours of those that move."""
         _find(
-            self.cells, self.torus, position, particles.id, particles.inverse_mass, count, self.reach**2,
-            self.list, self.periodic, self._scan_depth(),
+            self.cells, self.torus, position, particles.id, particles.inverse_mass,
+            self._numbers.set(count=count, reach2=self.reach**2), self.list, self.periodic, self._scan_depth(),
         )  # fmt: skip
 
     def _scan_depth(self) -> int:
@@ -343,7 +358,8 @@ class Neighbors:
         """(neighbours of each particle (n,), their indices (n, width)); entries beyond the count are set to 0."""
         number = self.list.count.to_numpy()[:count]
         index = self.list.index.to_numpy()[: self.capacity * self._width]
-        rows = index.reshape(self._width, self.capacity).T if self.list.row == 1 else index.reshape(-1, self._width)
+        by_column = backend.current().is_gpu
+        rows = index.reshape(self._width, self.capacity).T if by_column else index.reshape(-1, self._width)
         return number, np.where(np.arange(self._width) < number[:, None], rows[:count], 0)
 
     def overflow(self) -> int:

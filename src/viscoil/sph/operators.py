@@ -18,9 +18,9 @@ def relative_density(
     """ρ_i/ρ₀ = Σ_j V_j W_ij + walls, particle i included (eq. 2 divided by the rest density)."""
     for i in range(n):
         total = p.volume[i] * spiky(0.0, support) + wall[i]
-        base = i * near.row
+        base = i * near.row[0]
         for k in range(near.count[i]):
-            j = near.index[base + k * near.column]
+            j = near.index[base + k * near.column[0]]
             d = separation(x[i], x[j], torus, periodic)
             total += p.volume[j] * spiky(d.dot(d), support)
         out[i] = total
@@ -38,9 +38,9 @@ def gradient_correction(
     """
     for i in range(n):
         b = mat3(0.0)
-        base = i * near.row
+        base = i * near.row[0]
         for k in range(near.count[i]):
-            j = near.index[base + k * near.column]
+            j = near.index[base + k * near.column[0]]
             d = separation(x[i], x[j], torus, periodic)
             b += -p.volume[j] * cubic_gradient(d.dot(d), support) * d.outer_product(d)
         third = b.trace() / 3.0
@@ -58,9 +58,9 @@ def velocity_gradient(
     """L_i = Σ_j V_j (v_j − v_i) (B_i⁻¹∇W_ij)ᵀ, L_ab = ∂v_a/∂x_b [1/s]; with identity corrections, plain SPH."""
     for i in range(n):
         total = mat3(0.0)
-        base = i * near.row
+        base = i * near.row[0]
         for k in range(near.count[i]):
-            j = near.index[base + k * near.column]
+            j = near.index[base + k * near.column[0]]
             d = separation(x[i], x[j], torus, periodic)
             gradient = correction[i] @ (p.volume[j] * cubic_gradient(d.dot(d), support) * d)
             total += (velocity[j] - velocity[i]).outer_product(gradient)

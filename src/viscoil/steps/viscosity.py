@@ -28,9 +28,9 @@ def xsph_and_commit(
             vi = velocity[i]
             wi = p.inverse_mass[i]
             change = vi * 0.0
-            base = i * near.row
+            base = i * near.row[0]
             for k in range(near.count[i]):
-                j = near.index[base + k * near.column]
+                j = near.index[base + k * near.column[0]]
                 d = separation(x[i], x[j], torus, periodic)
                 volume = p.volume[i]
                 if qd.static(not uniform):
