@@ -4,9 +4,11 @@ A particle must keep φ ≥ r_c. Positions are moved out along ∇φ, then the t
 the wall, is reduced by Coulomb's law: by min(μ · depth / |t|, 1). Everything is computed in the solid's frame, where a
 moving wall stands still and the particle's path runs from its old place in the old pose to its new place in the new.
 
-Fast particles: when the path is long enough to have crossed the wall it is traced (sphere tracing) and ends at the first
-touch, from where it slides. A wall thicker than half a contact radius is not crossed at any speed; a solid should turn by
-less than half a radian per step, because the path in its frame is taken as straight.
+Fast particles: when the path is long enough to have crossed a wall it is traced (sphere tracing), and from the first touch
+on the rest of it slides along the surface, less friction. Sliding may lead into the next wall: the path to where it ends
+is traced again, and if that still meets something the particle stops there. A wall thicker than half a contact radius is
+not crossed at any speed; a solid should turn by less than half a radian per step, because the path in its frame is taken
+as straight.
 """
 
 import quadrants as qd
@@ -16,42 +18,79 @@ from viscoil.solids.sdf import Parts, Solids, distance, normal
 
 
 @qd.func
-def _first_touch(solid: qd.i32, a: vec3, b: vec3, radius: qd.f32, solids: Solids, parts: Parts) -> vec3:
-    """Where the path a → b ends: b when free, else the first touch plus what is left of the way along the surface."""
+def _trace(solid: qd.i32, a: vec3, b: vec3, radius: qd.f32, solids: Solids, parts: Parts) -> qd.f32:
+    """Share of the path a → b up to the first touch, 1 when there is none. A touch is a quarter radius off the surface."""
     length = (b - a).norm()
-    end = b
     travelled = 0.0
+    free = 0
     for _ in range(64):
-        if travelled < length:
-            q = a + (b - a) * (travelled / length)
-            gap = distance(solid, q, solids, parts) - 0.25 * radius
+        if free == 0:
+            gap = distance(solid, a + (b - a) * (travelled / length), solids, parts) - 0.25 * radius
             if gap < 0.01 * radius:
-                n = normal(solid, q, 0.05 * radius, solids, parts)
-                rest = b - q
-                end = q + rest - n * qd.min(n.dot(rest), 0.0)
-                travelled = length
-            travelled += qd.max(gap, 0.01 * radius)
-    if travelled < length:
-        # Creeping along a surface used up all steps: stopping early is safe, passing through is not.
-        end = a + (b - a) * (travelled / length)
-    return end
+                free = -1
+            else:
+                travelled += gap
+                if travelled >= length:
+                    free = 1
+    # Creeping along a surface may use up all steps: stopping early is safe, passing through is not.
+    return qd.select(free == 1, 1.0, travelled / length)
 
 
 @qd.func
-def resolve(x: vec3, x0: vec3, contact_radius: qd.f32, solid: qd.i32, solids: Solids, parts: Parts) -> vec3:
-    """New place of a particle that moves from x0 to x during the step, kept at φ ≥ contact_radius · standoff of one solid."""
-    radius = contact_radius * solids.standoff[solid]
+def _slide(
+    solid: qd.i32, a: vec3, b: vec3, share: qd.f32, radius: qd.f32, friction: qd.f32, solids: Solids, parts: Parts
+) -> vec3:
+    """Where the path a → b ends that touches the surface after its ``share``: along it, less friction."""
+    q = a + (b - a) * share
+    n = normal(solid, q, 0.05 * radius, solids, parts)
+    pressed = qd.max(-n.dot(b - q), 0.0)
+    along = b - q + pressed * n
+    return q + along * (1.0 - qd.min(friction * pressed / qd.max(along.norm(), 1e-30), 1.0))
+
+
+@qd.func
+def _local_path(x: vec3, x0: vec3, solid: qd.i32, solids: Solids):
+    """The step's path x0 → x in the solid's frame: begin, end."""
     a = solids.rotation0[solid].transpose() @ (x0 - solids.position0[solid])
     b = solids.rotation[solid].transpose() @ (x - solids.position[solid])
+    return a, b
+
+
+@qd.func
+def _may_cross(solid: qd.i32, a: vec3, b: vec3, radius: qd.f32, solids: Solids, parts: Parts) -> qd.i32:
+    """Whether the path a → b is long enough to end behind a wall."""
+    length = (b - a).norm()
+    crosses = 0
+    if length > radius and distance(solid, a, solids, parts) - 0.25 * radius < length:
+        crosses = 1
+    return crosses
+
+
+@qd.func
+def _near(a: vec3, b: vec3, reach: qd.f32) -> qd.i32:
+    """Whether the path a → b comes closer to the origin than ``reach``."""
     path = b - a
     nearest = a + path * qd.min(qd.max(-a.dot(path) / qd.max(path.dot(path), 1e-30), 0.0), 1.0)
+    return qd.cast(nearest.norm() < reach, qd.i32)
+
+
+@qd.func
+def resolve(x: vec3, x0: vec3, contact_radius: qd.f32, solid: qd.i32, stop: qd.i32, solids: Solids, parts: Parts):
+    """(new place of a particle that moves from x0 to x during the step, kept at φ ≥ contact_radius · standoff of one
+    solid; 1 when it was fast enough to be traced). ``stop`` = 1: a traced path ends at its touch, without sliding."""
+    radius = contact_radius * solids.standoff[solid]
+    a, b = _local_path(x, x0, solid, solids)
     result = x
-    if nearest.norm() < solids.bound[solid] + radius:
-        length = path.norm()
-        if length > radius and distance(solid, a, solids, parts) - 0.25 * radius < length:
-            b = _first_touch(solid, a, b, radius, solids, parts)
+    traced = 0
+    if _near(a, b, solids.bound[solid] + radius) == 1:
         touched = 0
-        for face in range(3):
+        if _may_cross(solid, a, b, radius, solids, parts) == 1:
+            traced = 1
+            share = _trace(solid, a, b, radius, solids, parts)
+            if share < 1.0:
+                grip = qd.select(stop == 1, 1e30, solids.friction[solid])
+                b = _slide(solid, a, b, share, radius, grip, solids, parts)
+        for face in range(6):
             # In an inner corner the distance knows one face at a time. A face left for the next step would be turned
             # into velocity there: go on until all are clear.
             if face == touched:
@@ -66,15 +105,20 @@ def resolve(x: vec3, x0: vec3, contact_radius: qd.f32, solid: qd.i32, solids: So
                     touched += 1
         if touched > 0:
             result = solids.rotation[solid] @ b + solids.position[solid]
-    return result
+    return result, traced
 
 
 @qd.func
 def resolve_all(x: vec3, x0: vec3, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts) -> vec3:
-    """Contact with every solid in turn."""
+    """Contact with every solid in turn; for fast particles until no wall lies between x0 and the result."""
     result = x
-    for solid in range(number):
-        result = resolve(result, x0, radius, solid, solids, parts)
+    again = 1
+    for attempt in range(4):
+        if again == 1:
+            again = 0
+            for solid in range(number):
+                result, traced = resolve(result, x0, radius, solid, qd.cast(attempt == 3, qd.i32), solids, parts)
+                again = qd.max(again, traced)
     return result
 
 

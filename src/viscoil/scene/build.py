@@ -105,6 +105,7 @@ class Built:
         self.materials = {name: scene.material_named(name) for name in [*self.materials, *scene.used_materials()]}
         if world.fluid_count:
             world.set("inverse_mass", np.where(world.get("solid") < 0, self._inverse_masses()[world.get("material")], 0))
+            world.learn_uniform()
         world.solids.solids = list(scene.solid)
         world.solids.rebuild(world.time)
         if self._walls != (walls := _walls(scene)):
