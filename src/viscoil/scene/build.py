@@ -34,6 +34,15 @@ def _walls(scene: Any) -> list[Any]:
     ]
 
 
+def _inside_period(x: np.ndarray, domain: Any) -> np.ndarray:
+    """Which points lie in the periodic box: of a wall longer than the period, every image is wanted once."""
+    inside = np.ones(len(x), bool)
+    for axis, name in enumerate("xyz"):
+        if domain is not None and name in domain.periodic:
+            inside &= (x[:, axis] >= domain.min[axis]) & (x[:, axis] < domain.max[axis])
+    return inside
+
+
 class Built:
     """A world, its solver, and what else the time loop needs."""
 
@@ -174,15 +183,19 @@ class Built:
             if solid.boundary != "particles":
                 continue
             rest = sample_surface(solid.shape, scene.spacing, solid.container)
+            volume = self.world.lattice.sample_factor * sample_volumes(rest, self.world.support)
             rotation, position = self.world.solids.pose(index, self.world.time)
+            placed = rest @ rotation.T + position
+            once = _inside_period(placed, scene.domain)
+            rest, placed, volume = rest[once], placed[once], volume[once]
             n = len(rest)
             self.world.add(
                 {
-                    "position": rest @ rotation.T + position,
+                    "position": placed,
                     "rest": rest,
                     "solid": np.full(n, index),
                     "material": np.full(n, -1),
-                    "volume": self.world.lattice.sample_factor * sample_volumes(rest, self.world.support),
+                    "volume": volume,
                     "inverse_mass": np.zeros(n),
                 }
             )
