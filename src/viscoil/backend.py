@@ -4,9 +4,12 @@ This is the only file that calls ``qd.init``. Everything else asks :func:`start`
 """
 
 import contextlib
+import hashlib
 import io
 import os
 import platform
+import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from viscoil.errors import DeviceError
 
 # Vulkan is never chosen by itself: a software rasteriser answers to that name too, and is slower than the CPU.
 AUTOMATIC = ("cuda", "amdgpu", "metal")
+STALE = 14 * 24 * 3600  # seconds after which compiled kernels of other versions are removed
 DEVICES = ("auto", "cpu", *AUTOMATIC, "vulkan")
 
 
@@ -106,7 +110,6 @@ def start(device: str = "auto", threads: int | None = None) -> Backend:
         return _current
     name = choose(device)
     count = _thread_count(threads)
-    cache = os.environ.get("VISCOIL_CACHE") or str(Path.home() / ".cache" / "viscoil" / "kernels")
     with contextlib.redirect_stdout(io.StringIO()):  # it announces itself with a plain print
         qd.init(
             arch=_arch(name),
@@ -114,13 +117,35 @@ def start(device: str = "auto", threads: int | None = None) -> Backend:
             default_ip=qd.i32,
             cpu_max_num_threads=count,
             offline_cache=True,
-            offline_cache_file_path=cache,
+            offline_cache_file_path=str(kernel_cache()),
             log_level=qd.ERROR,
             # Contracting a*b+c is wanted; no sum depends on threads because sums are ordered by hand.
             fast_math=True,
         )
     _current = Backend(name, count, name != "cpu")
     return _current
+
+
+def kernel_cache() -> Path:
+    """Folder of compiled kernels, one per state of our sources.
+
+    The compiler looks sources up when it compiles, not when they were imported: editing while a process runs would file
+    old code under the new text. A folder named after what was there at the start cannot mix them up.
+    """
+    base = Path(os.environ.get("VISCOIL_CACHE") or Path.home() / ".cache" / "viscoil" / "kernels")
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
+        text = source.read_bytes()
+        if b"quadrants" in text:
+            digest.update(text)
+    folder = base / digest.hexdigest()[:16]
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        for old in base.iterdir():
+            if time.time() - old.stat().st_mtime > STALE:
+                shutil.rmtree(old, ignore_errors=True)
+    return folder
 
 
 def current() -> Backend:

@@ -73,22 +73,24 @@ def multipliers(
     """
     for i in range(n):
         if p.inverse_mass[i] > 0.0:
+            h = c.support[0]
             xi = x[i]
-            density = p.volume[i] * density_weight(0.0, c.support[0], published) + wall[i]
+            volume = p.volume[i]
+            mobility = p.inverse_mass[i]
+            density = volume * density_weight(0.0, h, published) + wall[i]
             own = wall_gradient[i]
             squares = 0.0
             base = i * near.row[0]
+            column = near.column[0]
             for k in range(near.count[i]):
-                j = near.index[base + k * near.column[0]]
+                j = near.index[base + k * column]
                 d = separation(xi, x[j], torus, periodic)
                 r2 = d.dot(d)
-                volume = p.volume[i]
-                mobility = p.inverse_mass[i]
                 if qd.static(not uniform):
                     volume = p.volume[j]
                     mobility = p.inverse_mass[j]
-                density += volume * density_weight(r2, c.support[0], published)
-                gradient = volume * spiky_gradient(r2, c.support[0]) * d
+                density += volume * density_weight(r2, h, published)
+                gradient = volume * spiky_gradient(r2, h) * d
                 own += gradient
                 squares += mobility * gradient.dot(gradient)
             excess = density - 1.0
@@ -103,12 +105,12 @@ def multipliers(
 
 @qd.func
 def pair_weight(
-    own: qd.f32, volume: qd.f32, other: qd.f32, other_volume: qd.f32, r2: qd.f32, c: DensityNumbers,
-    power: qd.template(),
+    own: qd.f32, volume: qd.f32, other: qd.f32, other_volume: qd.f32, r2: qd.f32, h: qd.f32, repulsion: qd.f32,
+    reference: qd.f32, power: qd.template(),
 ) -> qd.f32:  # fmt: skip
     """λ_i V_j + λ_j V_i + s_ij V_j for multipliers ``own``, ``other`` and volumes ``volume``, ``other_volume``."""
-    strength = -c.repulsion[0]
-    ratio = poly6(r2, c.support[0]) * c.reference[0]
+    strength = -repulsion
+    ratio = poly6(r2, h) * reference
     for _ in qd.static(range(power)):
         strength *= ratio
     return (own + strength) * other_volume + other * volume
@@ -128,32 +130,35 @@ def corrections(
     for i in range(n):
         total = vec3(0.0)
         if p.inverse_mass[i] > 0.0:
-            total = multiplier[i] * wall_gradient[i]
-            touching = 1e-12 * c.support[0] * c.support[0]
+            h = c.support[0]
+            repulsion = c.repulsion[0]
+            reference = c.reference[0]
+            touching = 1e-12 * h * h
             xi = x[i]
             own = multiplier[i]
             volume = p.volume[i]
+            other = volume
             base = i * near.row[0]
+            column = near.column[0]
             number = 0
+            total = own * wall_gradient[i]
             for k in range(near.count[i]):
-                j = near.index[base + k * near.column[0]]
+                j = near.index[base + k * column]
                 d = separation(xi, x[j], torus, periodic)
                 r2 = d.dot(d)
                 number += qd.select(r2 < touching, 1, 0)
-                other = volume
                 if qd.static(not uniform):
                     other = p.volume[j]
-                weight = pair_weight(own, volume, multiplier[j], other, r2, c, power)
-                total += weight * spiky_gradient(r2, c.support[0]) * d
+                weight = pair_weight(own, volume, multiplier[j], other, r2, h, repulsion, reference, power)
+                total += weight * spiky_gradient(r2, h) * d
             if number > 0:
                 for k in range(near.count[i]):
-                    j = near.index[base + k * near.column[0]]
+                    j = near.index[base + k * column]
                     d = separation(xi, x[j], torus, periodic)
                     r2 = d.dot(d)
                     if r2 < touching:
-                        weight = pair_weight(own, volume, multiplier[j], p.volume[j], r2, c, power)
-                        apart = coincident(p.id[i], p.id[j], c.support[0])
-                        total += weight * spiky_gradient(r2, c.support[0]) * (apart - d)
+                        weight = pair_weight(own, volume, multiplier[j], p.volume[j], r2, h, repulsion, reference, power)
+                        total += weight * spiky_gradient(r2, h) * (coincident(p.id[i], p.id[j], h) - d)
             total *= p.inverse_mass[i]
         correction[i] = total
 

@@ -125,28 +125,18 @@ def _solve(
 
 
 @qd.kernel(graph=True, fastcache=True)
-def _velocities(p: Particles, k: StepNumbers, s: Scratch, status: Ints):
-    """Line 21."""
-    velocities(p, k.count[0], k.dt[0], k.farthest[0], s.predicted, s.velocity, status)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _confine(p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, s: Scratch, periodic: qd.Template):
-    """Line 22, first half."""
-    curl(p, s.predicted, k.count[0], near, torus, k.support[0], s.velocity, s.vorticity, periodic)
-    confine(
-        p, s.predicted, k.count[0], near, torus, k.support[0], k.vorticity[0], k.dt[0], s.vorticity, s.velocity, periodic
-    )
-
-
-@qd.kernel(graph=True, fastcache=True)
 def _finish(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, s: Scratch, uniform: qd.Template, periodic: qd.Template
-):
-    """Lines 22 (second half) and 23."""
-    xsph_and_commit(
-        p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.velocity, uniform, periodic
-    )
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, s: Scratch, status: Ints,
+    confined: qd.Template, uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Lines 20–24: velocities, vorticity confinement, XSPH, new positions."""
+    velocities(p, k.count[0], k.dt[0], k.farthest[0], s.predicted, s.velocity, status)
+    if qd.static(confined):
+        curl(p, s.predicted, k.count[0], near, torus, k.support[0], s.velocity, s.vorticity, periodic)
+        confine(
+            p, s.predicted, k.count[0], near, torus, k.support[0], k.vorticity[0], k.dt[0], s.vorticity, s.velocity, periodic
+        )
+    xsph_and_commit(p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.velocity, uniform, periodic)
 
 
 class PBF:
@@ -219,10 +209,7 @@ class PBF:
                 c.pressure_power, world.uniform, c.kernels == "paper", c.tolerance > 0, periodic,
             )  # fmt: skip
         with world.stages("velocity"):  # lines 20-24
-            _velocities(p, k, s, world.status)
-            if c.vorticity > 0:
-                _confine(p, k, near, torus, s, periodic)
-            _finish(p, k, near, torus, s, world.uniform, periodic)
+            _finish(p, k, near, torus, s, world.status, c.vorticity > 0, world.uniform, periodic)
 
     def _walled(self, world: Any) -> bool:
         """Whether walls add to densities; where they no longer do, what they last added is cleared once."""

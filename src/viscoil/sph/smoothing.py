@@ -23,18 +23,24 @@ def poly6_gradient(r2: qd.f32, h: qd.f32) -> qd.f32:
 
 
 @qd.func
+def _inverse_distance(r2: qd.f32, h: qd.f32) -> qd.f32:
+    """1/r, with r kept above 1e-6 h. One reciprocal root serves a kernel and its gradient."""
+    return qd.rsqrt(qd.max(r2, 1e-12 * h * h))
+
+
+@qd.func
 def spiky(r2: qd.f32, h: qd.f32) -> qd.f32:
     """W = 15/(π h³) (1 − q)³."""
-    s = qd.max(1.0 - qd.sqrt(r2) / h, 0.0)
+    s = qd.max(1.0 - r2 * _inverse_distance(r2, h) / h, 0.0)
     return 15.0 / qd.math.pi / (h * h * h) * s * s * s
 
 
 @qd.func
 def spiky_gradient(r2: qd.f32, h: qd.f32) -> qd.f32:
-    """g = −45/(π h⁵) (1 − q)²/q."""
-    q = qd.max(qd.sqrt(r2) / h, 1e-6)
-    s = qd.max(1.0 - q, 0.0)
-    return -45.0 / qd.math.pi / (h * h * h * h * h) * s * s / q
+    """g = −45/(π h⁴) (1 − q)²/r."""
+    inverse = _inverse_distance(r2, h)
+    s = qd.max(1.0 - r2 * inverse / h, 0.0)
+    return -45.0 / qd.math.pi / (h * h * h * h) * s * s * inverse
 
 
 @qd.func

@@ -28,11 +28,13 @@ def xsph_and_commit(
             vi = velocity[i]
             wi = p.inverse_mass[i]
             change = vi * 0.0
+            xi = x[i]
+            volume = p.volume[i]
             base = i * near.row[0]
+            column = near.column[0]
             for k in range(near.count[i]):
-                j = near.index[base + k * near.column[0]]
-                d = separation(x[i], x[j], torus, periodic)
-                volume = p.volume[i]
+                j = near.index[base + k * column]
+                d = separation(xi, x[j], torus, periodic)
                 if qd.static(not uniform):
                     volume = p.volume[j] * 2.0 * wi / (wi + p.inverse_mass[j])
                 change += volume * poly6(d.dot(d), support) * (velocity[j] - vi)
