@@ -55,7 +55,7 @@ def _measure(trial: Trial) -> Outcome:
 
 
 def _plot(outcome: Outcome, figure: Any) -> None:
-    from viscoil.validation.drawing import BLUE, RED, axes
+    from viscoil.validation.drawing import BLUE, RED, axes, plain_numbers
 
     runs = outcome.data["runs"]
     left = axes(figure, "time [s]", "mean compression [%]", (1, 2, 1))
@@ -65,7 +65,7 @@ def _plot(outcome: Outcome, figure: Any) -> None:
                   label=f"{count} iterations")  # fmt: skip
     right.loglog(list(runs), [100 * r["rest"] for r in runs.values()], "o-", color=BLUE)
     right.axhline(1, color=RED, linestyle="--", label="tolerance at 10")
-    right.set_xticks(list(runs), [str(n) for n in runs])
+    plain_numbers(right, "x", "y")
     left.legend()
     right.legend()
 

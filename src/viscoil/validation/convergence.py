@@ -53,12 +53,13 @@ def _measure(trial: Trial) -> Outcome:
 
 
 def _plot(outcome: Outcome, figure: Any) -> None:
-    from viscoil.validation.drawing import BLUE, ORANGE, axes
+    from viscoil.validation.drawing import BLUE, ORANGE, axes, plain_numbers
 
     for place, (key, title) in enumerate((("mean", "mean compression [%]"), ("largest", "largest compression [%]")), 1):
         picture = axes(figure, "iterations", title, (1, 2, place))
         picture.semilogy(COUNTS, 100 * outcome.data["one_sided"][key], "o-", color=BLUE, ms=4, label="compression only")
         picture.semilogy(COUNTS, 100 * outcome.data["both"][key], "s-", color=ORANGE, ms=4, label="as published (cohesion, s_corr)")
+        plain_numbers(picture, "y")
         picture.legend(fontsize=8)
 
 

@@ -32,7 +32,7 @@ def _measure(trial: Trial) -> Outcome:
         int(sum((a.view(np.int32) != b.view(np.int32)).any(1).sum() for a, b in zip(one, two, strict=True)))
         for one, two in zip(first, second, strict=True)
     ]
-    checks = [Check("particles that differ in any bit, all frames", float(sum(different)), 0.0)]
+    checks = [Check("positions and velocities that differ in any bit", float(sum(different)), 0.0)]
     return Outcome(checks, {"different": different})
 
 
@@ -41,7 +41,7 @@ def _plot(outcome: Outcome, figure: Any) -> None:
 
     picture = axes(figure, "frame", "values that differ between two runs")
     picture.plot(outcome.data["different"], color=BLUE)
-    picture.set_ylim(bottom=-0.5)
+    picture.set_ylim(-0.5, max(1, *outcome.data["different"]) * 1.05)
 
 
 def _nudge(scene: dict[str, Any], number: int) -> None:

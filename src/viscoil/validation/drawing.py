@@ -28,6 +28,17 @@ def axes(figure: Any, horizontal: str, vertical: str, place: tuple[int, int, int
     return result
 
 
+def plain_numbers(picture: Any, *names: str) -> None:
+    """1, 2, 5 instead of powers of ten on the named axes ("x", "y") of a logarithmic plot."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for name in names:
+        axis = getattr(picture, f"{name}axis")
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
 def save(figure: Any, path: Path) -> Path:
     """Writes the picture; folders are made."""
     path.parent.mkdir(parents=True, exist_ok=True)

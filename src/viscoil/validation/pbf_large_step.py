@@ -100,7 +100,7 @@ def _measure(trial: Trial) -> Outcome:
 
 
 def _plot(outcome: Outcome, figure: Any) -> None:
-    from viscoil.validation.drawing import BLUE, GREEN, RED, axes
+    from viscoil.validation.drawing import BLUE, GREEN, RED, axes, plain_numbers
 
     runs = outcome.data["runs"]
     left = axes(figure, "time [s]", "density / rest density, inside", (1, 2, 1))
@@ -112,6 +112,8 @@ def _plot(outcome: Outcome, figure: Any) -> None:
         if dashes == "-":
             left.plot(run["time"], run["density_mean"], color=colour, label=f"{name}: mean")
             left.plot(run["time"], run["density_max"], ":", color=colour, label=f"{name}: max")
+    left.set_ylim(0.985, 1.025)
+    plain_numbers(right, "y")
     left.legend(fontsize=7)
     right.legend(fontsize=7)
 
