@@ -24,7 +24,8 @@ def outcome_of(name: str) -> Outcome:
 @pytest.mark.parametrize("name", CASES)
 def test_case_holds(name):
     for check in outcome_of(name).checks:
-        assert check.ok, f"{check.quantity}: {check.measured:g}, expected {check.reference:g} ± {check.tolerance:g} ({check.relation})"
+        expected = f"{check.relation} {check.reference:g} ± {check.tolerance:g}"
+        assert check.ok, f"{check.quantity}: {check.measured:g}, expected {expected}"
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -45,6 +45,16 @@ class Check:
         return abs(difference) <= self.tolerance
 
 
+def at_most(quantity: str, measured: float, limit: float) -> Check:
+    """A number that must not lie above ``limit``."""
+    return Check(quantity, float(measured), limit, 0.0, "at most")
+
+
+def at_least(quantity: str, measured: float, limit: float) -> Check:
+    """A number that must not lie below ``limit``."""
+    return Check(quantity, float(measured), limit, 0.0, "at least")
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Everything a case found out."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from viscoil.validation.case import Case, Check, Mutation, Outcome, Trial
+from viscoil.validation.case import Case, Check, Mutation, Outcome, Trial, at_least
 from viscoil.validation.measures import nearest
 
 SPACING = 0.02
@@ -43,7 +43,7 @@ def _measure(trial: Trial) -> Outcome:
     clumped, kept = runs[0.0]["close"], runs[0.01]["close"]
     checks = [
         Check("particles with a neighbour nearer than 0.3 d, artificial pressure 0.01", kept, 0.0, 0.005),
-        Check("the same without artificial pressure / with it", clumped / max(kept, 1e-4), 10.0, 0.0, "at least"),
+        at_least("the same without artificial pressure / with it", clumped / max(kept, 1e-4), 10.0),
     ]
     return Outcome(checks, {"runs": runs})
 

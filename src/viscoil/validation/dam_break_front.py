@@ -3,7 +3,7 @@
 The front is where the water is deeper than one particle spacing: a film of single particles that slides ahead on the floor
 (dotted in the plot, up to 4 % farther) is below the resolution. The simulated front leads by a nearly constant ΔT of 0.1 to
 0.15, like that of other codes: in the experiment the gate takes time to vanish, and its time origin was fitted.
-Finer particles lead a little more; with a/d = 30 one point (T = 1.21 of the smaller column) is 16 % off, the others 11 % or less.
+Finer particles lead a little more; with a/d = 30 one point (T = 1.21 of the smaller column) is 16 % off.
 """
 
 from typing import Any
