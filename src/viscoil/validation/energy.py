@@ -12,11 +12,12 @@ from viscoil.validation.case import Case, Check, Mutation, Outcome, Trial, setti
 
 SPACING = 0.02
 SPEED = 0.3  # m/s, amplitude at the start
+SIDE = 12  # particles
 RELAX = 20  # frames
 
 
-def _scene(side: int, dt: float, frames: int) -> dict[str, Any]:
-    length = side * SPACING
+def _scene(dt: float, frames: int) -> dict[str, Any]:
+    length = SIDE * SPACING
     return {
         "spacing": SPACING,
         "gravity": (0, 0, 0),
@@ -46,11 +47,10 @@ def _relax(sim: Any) -> None:
 
 
 def _decay(trial: Trial, dt: float) -> dict[str, Any]:
-    side = 12 if trial.quick else 16
-    sim = trial.simulation(_scene(side, dt, RELAX + (40 if trial.quick else 100)))
+    sim = trial.simulation(_scene(dt, RELAX + (40 if trial.quick else 60)))
     _relax(sim)
     state = sim.state()
-    x = state["particles/position"] * (2 * np.pi / (side * SPACING))
+    x = state["particles/position"] * (2 * np.pi / (SIDE * SPACING))
     vortices = [np.sin(x[:, 0]) * np.cos(x[:, 1]), -np.cos(x[:, 0]) * np.sin(x[:, 1]), 0 * x[:, 0]]
     state["particles/velocity"] = (SPEED * np.stack(vortices, 1)).astype(np.float32)
     sim.restore(state)
