@@ -50,6 +50,7 @@ def text(results: list[dict[str, Any]]) -> str:
             f"`{result['command']}`, {result['machine']['date']}, viscoil {versions['viscoil']}, "
             f"quadrants {versions['quadrants']}"
         )
+        parts += result["notes"]
     with_paper = [result for result in results if result["paper"]]
     if with_paper:
         parts.append(markdown(papers_table(with_paper)))

@@ -45,8 +45,13 @@ def graphics() -> str:
     return running.device
 
 
+def load() -> float:
+    """Programs that wanted a core during the last minute, on average; 0 where nobody counts."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+
+
 def describe() -> dict[str, Any]:
-    """Hardware, versions and date of a result."""
+    """Hardware, versions, date and the load before the measurement."""
     about = backend.describe()
     running = backend.current()
     return {
@@ -58,5 +63,6 @@ def describe() -> dict[str, Any]:
         "threads": running.threads,
         "memory": about["memory"],
         "system": about["system"],
+        "load": round(load(), 2),
         "versions": {name: about[name] for name in ("viscoil", "python", "quadrants", "numpy")},
     }

@@ -76,8 +76,8 @@ def yardstick_table(result: dict[str, Any]) -> Table:
             cells += [number(row[side][f"{part}_ms"]) for side in ("ours", "yardstick")]
             cells.append(f"{row[f'{part}_ratio']:.2f}")
         rows.append(cells)
-    threads = measured["rows"][0]["threads"]
-    title = f"Beside plain C++ with OpenMP, ms ({hardware(result)}, {threads} threads; search = sort + list)"
+    threads = " or ".join(map(str, measured["rows"][0]["threads"]))
+    title = f"Beside plain C++ with OpenMP, ms ({hardware(result)}; C++ with {threads} threads; search = sort + list)"
     return title, columns, rows
 
 

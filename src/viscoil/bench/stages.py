@@ -26,6 +26,7 @@ ROOM_FOR_LARGEST = 16e9  # [bytes] free memory from which it is
 ROUNDS = 5
 SECONDS_PER_ROUND = 0.4
 MOST_STEPS = 20  # per round
+BUSY = 0.5  # load per core from which other programs disturb the measurement
 
 
 def default_particles() -> list[int]:
@@ -212,6 +213,12 @@ def run(
     if solver == "pbf":
         result["paper"] = _paper_rows(device, threads, rounds, say)
         result["yardstick"], result["notes"] = _yardstick_rows(counts, device, threads, rounds, say)
+    before = result["machine"]["load"]
+    if before > BUSY * backend.cores():
+        result["notes"].append(
+            f"The machine was busy (load {before:g} on {backend.cores()} cores before the start): times are too long, and "
+            "only ratios of things measured in turns mean something."
+        )
     return result
 
 

@@ -12,9 +12,9 @@
 //   dump FILE  writes neighbours, multipliers, corrections (n int, n float, 3n float, in the order of INPUT)
 //   quit
 //
-// The formulas are those of viscoil/constraints/density.py with the Spiky kernel, without walls, periods and the
-// treatment of coincident particles. Neighbours have a volume and an inverse mass of their own, as there, which are only
-// read where they differ.
+// The formulas are those of viscoil/constraints/density.py with the Spiky kernel, without walls, periods, the treatment of
+// coincident particles and what that file adds for fluids of different density. Volumes and inverse masses of neighbours
+// are only read where they differ, as there.
 
 #include <algorithm>
 #include <chrono>
