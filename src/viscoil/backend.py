@@ -50,6 +50,7 @@ def available(name: str) -> bool:
         return False
     from quadrants.lang import misc
 
+    qd.set_logging_level(qd.ERROR)  # a missing driver is an answer here, not a warning
     try:
         return bool(misc.is_arch_supported(_arch(name)))
     except Exception:  # a broken driver answers in many ways; all of them mean "not usable"
