@@ -45,7 +45,7 @@ def _corrections(
 def sort(world: Any, position: Any) -> None:
     """Particles into cells, as :meth:`Neighbors.find` does it."""
     search = world.neighbors
-    _sort(search.cells, search.torus, position, world.particles.id, world.count, search._scan_depth())
+    _sort(search.cells, search.torus, position, world.particles.id, world.count, search.scan_depth)
 
 
 def list_all(world: Any) -> None:

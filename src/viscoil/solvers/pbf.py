@@ -20,7 +20,7 @@ from viscoil.constraints.walls import walls
 from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import SolverParams, StepNumbers, step_numbers
-from viscoil.sph.neighbors import NeighborList, Torus
+from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, search
 from viscoil.steps.integrate import predict, velocities
 from viscoil.steps.viscosity import xsph_and_commit
 from viscoil.steps.vorticity import confine, curl
@@ -75,7 +75,7 @@ class Scratch:
     used: Ints  # [1] iterations done, [0] in this step
 
 
-@qd.kernel(graph=True, fastcache=True)
+@qd.func(requires_top_level=True)
 def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch):
     """Lines 1–4, and a first contact so that lists are found where particles can be."""
     predict(p, k.count[0], k.dt[0], k.gx[0], k.gy[0], k.gz[0], solids, s.predicted)
@@ -100,35 +100,33 @@ def _start(left: Flag, k: StepNumbers, s: Scratch):
         s.used[0] = 0
 
 
-@qd.kernel(graph=True, fastcache=True)
-def _solve(
+@qd.func(requires_top_level=True)
+def _iterate(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, s: Scratch, walled: qd.Template, power: qd.Template, uniform: qd.Template, published: qd.Template,
-    controlled: qd.Template, periodic: qd.Template,
+    parts: Parts, s: Scratch, walled: qd.template(), power: qd.template(), uniform: qd.template(),
+    published: qd.template(), controlled: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """Lines 8–19: all λ, then all Δp, then collisions and new positions."""
-    _start(left, k, s)
-    while qd.graph.do_while(left):
-        if qd.static(walled):
-            walls(p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.wall, s.wall_gradient)
-        multipliers(
-            p, s.predicted, k.count[0], near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier,
-            published, uniform, periodic,
-        )  # fmt: skip
-        corrections(
-            p, s.predicted, k.count[0], near, torus, c, s.multiplier, s.wall_gradient, s.correction,
-            power, uniform, periodic,
-        )  # fmt: skip
-        _move(p, k, solids, parts, s, left)
-        if qd.static(controlled):
-            chunk_sums(s.error, k.count[0], s.partial)
-            stop_when_small(left, s.used, s.partial, k.count[0], k.movers[0], k.tolerance[0], 2)
+    """Lines 9–18: all λ, then all Δp, then collisions and new positions."""
+    if qd.static(walled):
+        walls(p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.wall, s.wall_gradient)
+    multipliers(
+        p, s.predicted, k.count[0], near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier,
+        published, uniform, periodic,
+    )  # fmt: skip
+    corrections(
+        p, s.predicted, k.count[0], near, torus, c, s.multiplier, s.wall_gradient, s.correction,
+        power, uniform, periodic,
+    )  # fmt: skip
+    _move(p, k, solids, parts, s, left)
+    if qd.static(controlled):
+        chunk_sums(s.error, k.count[0], s.partial)
+        stop_when_small(left, s.used, s.partial, k.count[0], k.movers[0], k.tolerance[0], 2)
 
 
-@qd.kernel(graph=True, fastcache=True)
+@qd.func(requires_top_level=True)
 def _finish(
     p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, s: Scratch, status: Ints,
-    confined: qd.Template, uniform: qd.Template, periodic: qd.Template,
+    confined: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Lines 20–24: velocities, vorticity confinement, XSPH, new positions."""
     velocities(p, k.count[0], k.dt[0], k.farthest[0], s.predicted, s.velocity, status)
@@ -138,6 +136,46 @@ def _finish(
             p, s.predicted, k.count[0], near, torus, k.support[0], k.vorticity[0], k.dt[0], s.vorticity, s.velocity, periodic
         )
     xsph_and_commit(p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.velocity, uniform, periodic)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _predict_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch):
+    _predict(p, k, solids, parts, s)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _solve_stage(
+    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
+    parts: Parts, s: Scratch, walled: qd.Template, power: qd.Template, uniform: qd.Template, published: qd.Template,
+    controlled: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    _start(left, k, s)
+    while qd.graph.do_while(left):
+        _iterate(left, p, k, near, torus, c, solids, parts, s, walled, power, uniform, published, controlled, periodic)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _finish_stage(
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, s: Scratch, status: Ints,
+    confined: qd.Template, uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    _finish(p, k, near, torus, s, status, confined, uniform, periodic)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _whole_step(
+    left: Flag, p: Particles, k: StepNumbers, cells: Cells, torus: Torus, sk: SearchNumbers, near: NeighborList,
+    c: DensityNumbers, solids: Solids, parts: Parts, s: Scratch, status: Ints, walled: qd.Template, power: qd.Template,
+    uniform: qd.Template, published: qd.Template, controlled: qd.Template, confined: qd.Template, periodic: qd.Template,
+    depth: qd.Template,
+):  # fmt: skip
+    """Algorithm 1 as one graph: what a GPU runs when nobody asks for the time of its stages."""
+    _predict(p, k, solids, parts, s)
+    search(cells, torus, s.predicted, p.id, p.inverse_mass, sk, near, periodic, depth)
+    _start(left, k, s)
+    while qd.graph.do_while(left):
+        _iterate(left, p, k, near, torus, c, solids, parts, s, walled, power, uniform, published, controlled, periodic)
+    _finish(p, k, near, torus, s, status, confined, uniform, periodic)
 
 
 class PBF:
@@ -201,19 +239,23 @@ class PBF:
         """Algorithm 1."""
         p, s, c = world.particles, self.scratch, self.params
         near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
-        solids, parts = world.solids.device, world.solids.parts
-        k = step_numbers(self._step, world, c, dt, vorticity=c.vorticity)
+        solids, parts, left = world.solids.device, world.solids.parts, backend.loop_counter()
+        k, d = step_numbers(self._step, world, c, dt, vorticity=c.vorticity), self.numbers(world)
+        variant = (self._walled(world), c.pressure_power, world.uniform, c.kernels == "paper", c.tolerance > 0)
+        if not world.stages.precise:
+            _whole_step(
+                left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near, d, solids, parts, s,
+                world.status, *variant, c.vorticity > 0, periodic, world.neighbors.scan_depth,
+            )  # fmt: skip
+            return
         with world.stages("integrate"):  # lines 1-4
-            _predict(p, k, solids, parts, s)
+            _predict_stage(p, k, solids, parts, s)
         with world.stages("neighbours"):  # lines 5-7
             world.neighbors.find(s.predicted, p, world.count)
         with world.stages("solve"):  # lines 8-19
-            _solve(
-                backend.loop_counter(), p, k, near, torus, self.numbers(world), solids, parts, s, self._walled(world),
-                c.pressure_power, world.uniform, c.kernels == "paper", c.tolerance > 0, periodic,
-            )  # fmt: skip
+            _solve_stage(left, p, k, near, torus, d, solids, parts, s, *variant, periodic)
         with world.stages("velocity"):  # lines 20-24
-            _finish(p, k, near, torus, s, world.status, c.vorticity > 0, world.uniform, periodic)
+            _finish_stage(p, k, near, torus, s, world.status, c.vorticity > 0, world.uniform, periodic)
 
     def _walled(self, world: Any) -> bool:
         """Whether walls add to densities; where they no longer do, what they last added is cleared once."""

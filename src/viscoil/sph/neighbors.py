@@ -238,15 +238,24 @@ def list_neighbors(
             out.count[i] = 0
 
 
+@qd.func(requires_top_level=True)
+def search(
+    cells: Cells, torus: Torus, position: Vectors, ids: Ints, inverse_mass: Floats, k: SearchNumbers,
+    out: NeighborList, periodic: qd.template(), depth: qd.template(),
+):  # fmt: skip
+    """Particles into cells, and the list of neighbours of those that move."""
+    count_cells(cells, torus, position, k.count[0])
+    prefix_sum(cells, torus, depth)
+    sort_cells(cells, position, ids, k.count[0])
+    list_neighbors(cells, torus, inverse_mass, k.count[0], k.reach2[0], out, periodic)
+
+
 @qd.kernel(graph=True, fastcache=True)
 def _find(
     cells: Cells, torus: Torus, position: Vectors, ids: Ints, inverse_mass: Floats, k: SearchNumbers,
     out: NeighborList, periodic: qd.Template, depth: qd.Template,
 ):  # fmt: skip
-    count_cells(cells, torus, position, k.count[0])
-    prefix_sum(cells, torus, depth)
-    sort_cells(cells, position, ids, k.count[0])
-    list_neighbors(cells, torus, inverse_mass, k.count[0], k.reach2[0], out, periodic)
+    search(cells, torus, position, ids, inverse_mass, k, out, periodic, depth)
 
 
 def _constant(value: int) -> Any:
@@ -346,10 +355,16 @@ class Neighbors:
         """Sorts ``count`` particles at ``position`` into cells and lists the neighbours of those that move."""
         _find(
             self.cells, self.torus, position, particles.id, particles.inverse_mass,
-            self._numbers.set(count=count, reach2=self.reach**2), self.list, self.periodic, self._scan_depth(),
+            self.numbers(count), self.list, self.periodic, self.scan_depth,
         )  # fmt: skip
 
-    def _scan_depth(self) -> int:
+    def numbers(self, count: int) -> SearchNumbers:
+        """Arguments of a search among ``count`` particles, on the device."""
+        return self._numbers.set(count=count, reach2=self.reach**2)
+
+    @property
+    def scan_depth(self) -> int:
+        """Levels of the device's prefix sum; 0 for the CPU's own."""
         if not backend.current().is_gpu:
             return 0
         return 2 if np.prod(self.dims) < 256**2 - 1 else 3
