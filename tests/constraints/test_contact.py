@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import quadrants as qd
-from kit import make_particles
 
+from kit import make_particles
 from viscoil.constraints.contact import contact
 from viscoil.particles import Floats, Vectors, allocate_array, vec3
 from viscoil.scene.parts import Solid
@@ -40,7 +40,7 @@ def box(size, position=(0, 0, 0), **more):
 
 
 def test_free_particles_are_left_alone():
-    x = np.random.default_rng(0).uniform(-1, 1, (200, 3)) + [0, 3, 0]
+    x = np.random.default_rng(0).uniform(-1, 1, (200, 3)) + np.array([0, 3, 0])
     new = (x + np.random.default_rng(1).uniform(-0.5, 0.5, x.shape)).astype(np.float32)
     assert np.array_equal(resolve(solids({"shape": {"type": "plane"}}), x, new), new)
 
@@ -50,7 +50,7 @@ def test_free_particles_are_left_alone():
 def test_friction(friction, kept, speed):
     """Pressed into a floor by 1 mm: slides on, is slowed by μ·depth, or stops."""
     old, depth, along = np.array([[0.1, R, 0.2]]), 1e-3, speed * DT
-    new = resolve(solids({"shape": {"type": "plane"}, "friction": friction}), old, old + [along, -depth, 0])
+    new = resolve(solids({"shape": {"type": "plane"}, "friction": friction}), old, old + np.array([along, -depth, 0]))
     slipped = (new - old)[0]
     assert slipped[1] == pytest.approx(0, abs=1e-6)
     expected = max(along - 0.5 * depth, 0) if kept is None else kept * along
@@ -60,7 +60,7 @@ def test_friction(friction, kept, speed):
 
 def test_friction_needs_pressure():
     old = np.array([[0.1, R + 0.01, 0.2]])
-    new = resolve(solids({"shape": {"type": "plane"}, "friction": "no-slip"}), old, old + [0.003, -0.001, 0])
+    new = resolve(solids({"shape": {"type": "plane"}, "friction": "no-slip"}), old, old + np.array([0.003, -0.001, 0]))
     assert np.allclose(new - old, [0.003, -0.001, 0], atol=1e-6)
 
 
@@ -70,7 +70,7 @@ def test_a_moving_belt_drags(friction, dragged):
     belt = solids(box((2, 1, 2), (0, -0.5, 0), friction=friction, motion=motion, interpolation="linear"))
     belt.place(0.3, 0.3 + DT)
     old = np.array([[0.1, R, 0.2]])
-    new = resolve(belt, old, old + [0, -1e-3, 0])
+    new = resolve(belt, old, old + np.array([0, -1e-3, 0]))
     assert np.allclose(new - old, [dragged, 0, 0], atol=2e-6)
 
 
@@ -80,7 +80,7 @@ def test_a_turning_drum_carries_with_it():
     drum = solids({"shape": shape, "container": True, "friction": "no-slip", "motion": motion, "interpolation": "linear"})
     drum.place(0.2, 0.2 + DT)
     old = np.array([[0.0, -0.5 + R, 0.0]])
-    new = resolve(drum, old, old + [0, -1e-4, 0])
+    new = resolve(drum, old, old + np.array([0, -1e-4, 0]))
     assert new[0, 0] == pytest.approx((0.5 - R) * np.sin(np.pi / 2 * DT), rel=2e-3)
     assert np.linalg.norm(new[0, :2]) == pytest.approx(0.5 - R, abs=1e-5)
 
@@ -98,7 +98,9 @@ def test_containers_hold_everything():
     """Every shape inside-out, every particle shot at its wall at any speed."""
     rng = np.random.default_rng(3)
     for shape in (
-        {"type": "box", "size": (0.5, 0.4, 0.3)}, {"type": "sphere", "radius": 0.25}, {"type": "capsule", "radius": 0.2, "height": 0.3},
+        {"type": "box", "size": (0.5, 0.4, 0.3)},
+        {"type": "sphere", "radius": 0.25},
+        {"type": "capsule", "radius": 0.2, "height": 0.3},
         {"type": "cylinder", "radius": 0.2, "height": 0.5}, {"type": "cone", "radius": 0.3, "top_radius": 0.1, "height": 0.5},
         {"type": "torus", "radius": 0.3, "tube": 0.15},
     ):  # fmt: skip
@@ -125,7 +127,9 @@ def test_nothing_tunnels_through_a_thin_wall(thickness, speed, friction):
     wall = solids(box((4, thickness, 4), friction=friction))
     rng = np.random.default_rng(4)
     n = 3000
-    old = np.stack([rng.uniform(-1, 1, n), thickness / 2 + R + rng.uniform(0, 1, n) ** 3 * speed * DT, rng.uniform(-1, 1, n)], 1)
+    old = np.stack(
+        [rng.uniform(-1, 1, n), thickness / 2 + R + rng.uniform(0, 1, n) ** 3 * speed * DT, rng.uniform(-1, 1, n)], 1
+    )
     angle = rng.uniform(0, 1, n) * 1.5
     turn = rng.uniform(0, 2 * np.pi, n)
     direction = np.stack([np.sin(angle) * np.cos(turn), -np.cos(angle), np.sin(angle) * np.sin(turn)], 1)

@@ -20,16 +20,16 @@ def shape(**fields):
 
 
 VOLUMES = {
-    "box": (dict(size=(0.2, 0.1, 0.3)), 0.006),
-    "sphere": (dict(radius=0.1), 4 / 3 * np.pi * 1e-3),
-    "capsule": (dict(radius=0.05, height=0.2), np.pi * 0.0025 * (0.2 + 0.2 / 3)),
-    "cylinder": (dict(radius=0.1, height=0.2), np.pi * 0.002),
-    "cone": (dict(radius=0.15, top_radius=0.05, height=0.2), np.pi / 3 * 0.2 * (0.0225 + 0.0075 + 0.0025)),
-    "torus": (dict(radius=0.1, tube=0.05), 2 * np.pi**2 * 0.1 * 0.0025),
-    "funnel": (dict(top_radius=0.2, bottom_radius=0.1, height=0.2, thickness=0.04), None),
-    "bear": (dict(height=0.5), None),
+    "box": ({"size": (0.2, 0.1, 0.3)}, 0.006),
+    "sphere": ({"radius": 0.1}, 4 / 3 * np.pi * 1e-3),
+    "capsule": ({"radius": 0.05, "height": 0.2}, np.pi * 0.0025 * (0.2 + 0.2 / 3)),
+    "cylinder": ({"radius": 0.1, "height": 0.2}, np.pi * 0.002),
+    "cone": ({"radius": 0.15, "top_radius": 0.05, "height": 0.2}, np.pi / 3 * 0.2 * (0.0225 + 0.0075 + 0.0025)),
+    "torus": ({"radius": 0.1, "tube": 0.05}, 2 * np.pi**2 * 0.1 * 0.0025),
+    "funnel": ({"top_radius": 0.2, "bottom_radius": 0.1, "height": 0.2, "thickness": 0.04}, None),
+    "bear": ({"height": 0.5}, None),
     "union": (
-        dict(parts=[dict(type="box", size=(0.1, 0.1, 0.1), position=(a, 0.1, 0)) for a in (-0.2, 0.3)], blend=0.0),
+        {"parts": [{"type": "box", "size": (0.1, 0.1, 0.1), "position": (a, 0.1, 0)} for a in (-0.2, 0.3)], "blend": 0.0},
         0.002,
     ),
 }
@@ -55,7 +55,11 @@ def test_place_and_turn(name):
     turned = fill_shape(shape(type=name, position=(1, 2, 3), rotation=(20, 30, 40), **fields), D)
     assert len(plain) == len(turned)
     assert np.allclose(turned.mean(0) - plain.mean(0) @ _turn().T, (1, 2, 3), atol=1e-4)
-    assert np.allclose(np.linalg.norm(plain[1:] - plain[:-1], axis=1), np.linalg.norm(turned[1:] - turned[:-1], axis=1), atol=1e-5)  # fmt: skip
+    assert np.allclose(_gaps(plain), _gaps(turned), atol=1e-5)
+
+
+def _gaps(x):
+    return np.linalg.norm(x[1:] - x[:-1], axis=1)
 
 
 def _turn():
@@ -90,7 +94,9 @@ INSIDE = {
 MESHES = {
     "box": lambda: trimesh.creation.box((0.2, 0.1, 0.3)),
     "ball": lambda: trimesh.creation.icosphere(subdivisions=3, radius=0.1),
-    "tetra": lambda: trimesh.Trimesh([(0, 0, 0), (0.3, 0, 0), (0, 0.3, 0), (0, 0, 0.3)], [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]),
+    "tetra": lambda: trimesh.Trimesh(
+        [(0, 0, 0), (0.3, 0, 0), (0, 0.3, 0), (0, 0, 0.3)], [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
+    ),
     "hollow": lambda: trimesh.creation.annulus(r_min=0.05, r_max=0.1, height=0.2),
 }  # fmt: skip
 

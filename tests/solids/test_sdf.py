@@ -1,9 +1,11 @@
 """Signed distances against other formulas, dense samples of the surface, and what a distance must satisfy."""
 
+import itertools
+
 import numpy as np
 import pytest
-from kit import backend  # noqa: F401
 
+from kit import backend  # noqa: F401
 from viscoil.scene.parts import Solid
 from viscoil.scene.shapes import SHAPES
 from viscoil.solids.assembly import SolidSet, rotation_matrix, signed_distance
@@ -24,7 +26,7 @@ def rings(profile):
 
 
 def polyline(*points, n=160):
-    return np.concatenate([np.linspace(a, b, n) for a, b in zip(points, points[1:], strict=False)])
+    return np.concatenate([np.linspace(a, b, n) for a, b in itertools.pairwise(points)])
 
 
 def arc(centre, radius, begin, end, n=160):
@@ -53,11 +55,16 @@ def inside_segment(x, rho, y, t):
 H = np.pi / 2
 # name: (shape, points of its surface, inside by another formula)
 CASES = {
-    "box": (shape(type="box", size=(0.4, 0.6, 0.5)), box_surface((0.4, 0.6, 0.5)), lambda x: np.all(np.abs(x) < (0.2, 0.3, 0.25), axis=1)),
+    "box": (
+        shape(type="box", size=(0.4, 0.6, 0.5)), box_surface((0.4, 0.6, 0.5)),
+        lambda x: np.all(np.abs(x) < (0.2, 0.3, 0.25), axis=1),
+    ),
     "sphere": (shape(type="sphere", radius=0.3), rings(arc((0, 0), 0.3, -H, H)), lambda x: (x**2).sum(1) < 0.09),
     "capsule": (
         shape(type="capsule", radius=0.15, height=0.3),
-        rings(np.concatenate([arc((0, -0.15), 0.15, -H, 0), polyline((0.15, -0.15), (0.15, 0.15)), arc((0, 0.15), 0.15, 0, H)])),
+        rings(
+            np.concatenate([arc((0, -0.15), 0.15, -H, 0), polyline((0.15, -0.15), (0.15, 0.15)), arc((0, 0.15), 0.15, 0, H)])
+        ),
         lambda x: np.hypot(np.hypot(x[:, 0], x[:, 2]), np.maximum(np.abs(x[:, 1]) - 0.15, 0)) < 0.15,
     ),
     "cylinder": (
@@ -69,7 +76,8 @@ CASES = {
         lambda x: (np.abs(x[:, 1]) < 0.25) & (np.hypot(x[:, 0], x[:, 2]) < 0.3 * (0.25 - x[:, 1]) / 0.5),
     ),
     "frustum": (
-        shape(type="cone", radius=0.1, top_radius=0.35, height=0.2), rings(polyline((0, -0.1), (0.1, -0.1), (0.35, 0.1), (0, 0.1))),
+        shape(type="cone", radius=0.1, top_radius=0.35, height=0.2),
+        rings(polyline((0, -0.1), (0.1, -0.1), (0.35, 0.1), (0, 0.1))),
         lambda x: (np.abs(x[:, 1]) < 0.1) & (np.hypot(x[:, 0], x[:, 2]) < 0.1 + 0.25 * (x[:, 1] + 0.1) / 0.2),
     ),
     "torus": (
@@ -107,7 +115,7 @@ def test_sign(name, points):
 
 @pytest.mark.parametrize("name", [n for n in CASES if CASES[n][1] is not None])
 def test_distance_to_a_sampled_surface(name, points):
-    s, surface, inside = CASES[name]
+    s, surface, _inside = CASES[name]
     some = points[:300].astype(float)
     nearest = np.array([np.sqrt(((surface - p) ** 2).sum(1).min()) for p in some])
     phi = signed_distance(s, some)

@@ -39,13 +39,14 @@ def check(x, box=None, **fields):
         assert must <= set(mine) <= may, f"particle {i}: missing {must - set(mine)}, wrong {set(mine) - may}"
 
 
+BLOCK = RNG.uniform(0, 0.3, (200, 3))
 PLACES = {
     "random": RNG.uniform(-0.4, 0.6, (900, 3)),
     "clustered": np.concatenate([c + RNG.normal(0, 0.03, (60, 3)) for c in RNG.uniform(-3, 3, (8, 3))]),
     "coincident": np.repeat(RNG.uniform(0, 0.3, (9, 3)), 30, axis=0),
     "far apart": np.concatenate([RNG.uniform(0, 0.3, (100, 3)) + c for c in ((0, 0, 0), (900, 0, 0), (-700, 800, 500))]),
-    "a million metres": np.concatenate([RNG.uniform(0, 0.3, (200, 3)), np.round(RNG.uniform(-1e6, 1e6, (30, 3))), [[1e6] * 3] * 4]),
-    "beyond all bounds": np.concatenate([RNG.uniform(0, 0.3, (200, 3)), [[1e30, 0, 0]] * 3, [[-3e37, 1e38, 1e12]] * 2, [[0, 3e38, 0]]]),
+    "a million metres": np.concatenate([BLOCK, np.round(RNG.uniform(-1e6, 1e6, (30, 3))), [[1e6] * 3] * 4]),
+    "beyond all bounds": np.concatenate([BLOCK, [[1e30, 0, 0]] * 3, [[-3e37, 1e38, 1e12]] * 2, [[0, 3e38, 0]]]),
     "thin thread": np.stack([RNG.uniform(0, 60, 900), RNG.uniform(0, 0.04, 900), RNG.uniform(0, 0.04, 900)], 1),
     "sheet": np.stack([RNG.uniform(0, 3, 900), RNG.uniform(-50, -49.99, 900), RNG.uniform(0, 3, 900)], 1),
     "lattice on cell borders": lattice((8, 8, 8), R / 2) - R / 4,
@@ -72,7 +73,7 @@ def test_periodic_boxes(axes, size):
 def test_wide_periodic_box_with_few_particles():
     """More cells than memory: cells become larger, nothing else changes."""
     box = periodic_box((0, 0, 0), (40, 1, 60), "xz")
-    x = np.concatenate([RNG.uniform(0, 0.3, (150, 3)), RNG.uniform(-0.1, 0.1, (50, 3)) + [39.99, 0.5, 59.99]])
+    x = np.concatenate([RNG.uniform(0, 0.3, (150, 3)), np.array([39.99, 0.5, 59.99]) + RNG.uniform(-0.1, 0.1, (50, 3))])
     check(x, box)
 
 

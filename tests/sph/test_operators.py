@@ -63,7 +63,7 @@ def test_density_sum():
 def test_few_neighbours_are_regularised():
     """Alone, in pairs, on a line, in a plane: B is singular, the result still finite and bounded."""
     line = np.stack([np.arange(6) * D, np.zeros(6), np.zeros(6)], 1)
-    plane = lattice((5, 1, 5), D) + [10, 0, 0]
+    plane = np.array([10, 0, 0]) + lattice((5, 1, 5), D)
     x = np.concatenate([[[5.0, 0, 0]], [[6.0, 0, 0], [6.0 + D, 0, 0]], line, plane, [[20.0, 0, 0]] * 3])
     correction, gradient = gradients(x, x * [1, 2, 3])
     assert np.isfinite(correction).all() and np.isfinite(gradient).all()

@@ -80,6 +80,7 @@ def multipliers(
             density = volume * density_weight(0.0, h, published) + wall[i]
             own = wall_gradient[i]
             squares = 0.0
+            lengths = 0.0  # the same without masses
             base = i * near.row[0]
             column = near.column[0]
             for k in range(near.count[i]):
@@ -93,14 +94,26 @@ def multipliers(
                 gradient = volume * spiky_gradient(r2, h) * d
                 own += gradient
                 squares += mobility * gradient.dot(gradient)
+                if qd.static(not uniform):
+                    lengths += gradient.dot(gradient)
             excess = density - 1.0
             error[i] = qd.max(excess, 0.0)
             if c.unilateral[0] == 1:
                 excess = qd.max(excess, 0.0)
-            multiplier[i] = -excess / (squares + p.inverse_mass[i] * own.dot(own) + c.softness[0])
+            # ε was made for inverse masses of 1. Among lighter particles, which move more, it must grow with them.
+            softness = c.softness[0] * p.inverse_mass[i]
+            if qd.static(not uniform):
+                softness = qd.max(softness, c.softness[0] * squares / qd.max(lengths, 1e-30))
+            multiplier[i] = -excess / (squares + p.inverse_mass[i] * own.dot(own) + softness)
         else:
             error[i] = 0.0
             multiplier[i] = 0.0
+
+
+@qd.func
+def pair_repulsion(k: qd.f32, own: qd.f32, other: qd.f32) -> qd.f32:
+    """k of eq. 13 for a pair of inverse masses: a multiplier, so it falls with them; samples count as one's own kind."""
+    return 2.0 * k / (own + qd.select(other > 0.0, other, own))
 
 
 @qd.func
@@ -131,7 +144,8 @@ def corrections(
         total = vec3(0.0)
         if p.inverse_mass[i] > 0.0:
             h = c.support[0]
-            repulsion = c.repulsion[0]
+            w = p.inverse_mass[i]
+            repulsion = c.repulsion[0] / w
             reference = c.reference[0]
             touching = 1e-12 * h * h
             xi = x[i]
@@ -149,6 +163,7 @@ def corrections(
                 number += qd.select(r2 < touching, 1, 0)
                 if qd.static(not uniform):
                     other = p.volume[j]
+                    repulsion = pair_repulsion(c.repulsion[0], w, p.inverse_mass[j])
                 weight = pair_weight(own, volume, multiplier[j], other, r2, h, repulsion, reference, power)
                 total += weight * spiky_gradient(r2, h) * d
             if number > 0:
@@ -157,9 +172,10 @@ def corrections(
                     d = separation(xi, x[j], torus, periodic)
                     r2 = d.dot(d)
                     if r2 < touching:
+                        repulsion = pair_repulsion(c.repulsion[0], w, p.inverse_mass[j])
                         weight = pair_weight(own, volume, multiplier[j], p.volume[j], r2, h, repulsion, reference, power)
                         total += weight * spiky_gradient(r2, h) * (coincident(p.id[i], p.id[j], h) - d)
-            total *= p.inverse_mass[i]
+            total *= w
         correction[i] = total
 
 

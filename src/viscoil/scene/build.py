@@ -20,8 +20,9 @@ def _fixed(scene: Any) -> list[tuple[str, Any]]:
     """What storage and calibration were made for."""
     params = scene.solver
     domain = scene.domain.model_dump() if scene.domain else None
-    names = ("support", "margin", "kernels")
-    return [("spacing", scene.spacing), ("domain", domain), *((f"solver.{n}", getattr(params, n, "")) for n in names)]
+    kernels = getattr(params, "kernels", "spiky")
+    numbers = [("solver.support", params.support), ("solver.margin", params.margin), ("solver.kernels", kernels)]
+    return [("spacing", scene.spacing), ("domain", domain), *numbers]
 
 
 def _walls(scene: Any) -> list[Any]:
@@ -115,6 +116,7 @@ class Built:
         if world.fluid_count:
             world.set("inverse_mass", np.where(world.get("solid") < 0, self._inverse_masses()[world.get("material")], 0))
             world.learn_uniform()
+        capacity = world.capacity
         world.solids.solids = list(scene.solid)
         world.solids.rebuild(world.time)
         if self._walls != (walls := _walls(scene)):
@@ -130,7 +132,8 @@ class Built:
         method = solvers.solver_class(scene.solver.method)
         if type(self.solver) is method:
             self.solver.params = scene.solver
-            self.solver.resize(world.capacity)
+            if world.capacity != capacity:
+                self.solver.resize(world.capacity)
         else:
             self.solver = method(scene.solver, world)
 
@@ -145,8 +148,8 @@ class Built:
                 "spacing; move it or make it smaller",
                 key=f"fluid.{number}.shape",
             )
-        self.world.add(self.fluid_values(x, v, material))
-        self.solver.resize(self.world.capacity)
+        if self.world.add(self.fluid_values(x, v, material)):
+            self.solver.resize(self.world.capacity)
 
     def _inverse_masses(self) -> np.ndarray:
         """By material, relative to the first one."""

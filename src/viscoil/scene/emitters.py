@@ -1,8 +1,8 @@
 """Emitters: nozzles that release layers of particles at exact moments.
 
-Layer k leaves the opening at τ_k = start + k d/speed (counted from the last change of the speed, if there was one). After a step that ends at t every layer with τ_k ≤ t is placed where
-it has flown since: speed · (t − τ_k) beyond the opening, as the nozzle stood at τ_k. Neighbouring layers are therefore one
-spacing apart for any time step: no gaps, no overlaps.
+Layer k leaves the opening at τ_k = start + k d/speed (counted from the last change of the speed, if there was one).
+After a step that ends at t every layer with τ_k ≤ t is placed where it has flown since: speed · (t − τ_k) beyond the opening,
+as the nozzle stood at τ_k. Neighbouring layers are therefore one spacing apart for any time step: no gaps, no overlaps.
 """
 
 from typing import Any

@@ -93,7 +93,7 @@ def inside_mesh(vertices: np.ndarray, faces: np.ndarray, axes: tuple[np.ndarray,
 def _fill_mesh(shape: Any, spacing: float) -> np.ndarray:
     vertices, faces = read_mesh(shape.file, shape.scale)
     low, high = vertices.min(0), vertices.max(0)
-    axes = tuple(_lattice_axis(h - l, spacing) + (h + l) / 2 for l, h in zip(low, high, strict=True))
+    axes = tuple(_lattice_axis(b - a, spacing) + (a + b) / 2 for a, b in zip(low, high, strict=True))
     return np.stack(np.meshgrid(*axes, indexing="ij"), -1)[inside_mesh(vertices, faces, axes)]
 
 
