@@ -3,6 +3,7 @@
 :class:`SolidSet` is every solid of a world with its motion; :func:`signed_distance` asks a single shape.
 """
 
+import itertools
 import math
 from typing import Any
 
@@ -186,7 +187,7 @@ class SolidSet:
                 continue
             moments = np.linspace(begin, end, 9)  # eight stretches see what starts slowly
             poses = [self.pose(index, float(t)) for t in moments]
-            for (r0, p0), (r1, p1) in zip(poses, poses[1:], strict=False):
+            for (r0, p0), (r1, p1) in itertools.pairwise(poses):
                 angle = math.acos(min(1.0, max(-1.0, (np.trace(r0.T @ r1) - 1) / 2)))
                 lever = self._radius[index] if self._radius[index] < UNBOUNDED else 0.0
                 speed = max(speed, (float(np.linalg.norm(p1 - p0)) + angle * lever) * 8 / (end - begin))
@@ -245,7 +246,7 @@ def keyframed(motion: list[Any], interpolation: str, time: float) -> tuple[np.nd
         stops.append((key.time, moved, turned))
     if time <= stops[0][0]:
         return stops[0][1], stops[0][2]
-    for (t0, p0, r0), (t1, p1, r1) in zip(stops, stops[1:], strict=False):
+    for (t0, p0, r0), (t1, p1, r1) in itertools.pairwise(stops):
         if time < t1:
             s = (time - t0) / (t1 - t0)
             s = s * s * (3 - 2 * s) if interpolation == "smooth" else s
