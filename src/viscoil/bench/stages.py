@@ -179,7 +179,8 @@ def _yardstick_rows(
     rows = []
     for count in counts:
         say(f"C++ yardstick: {count:,} particles")
-        rows.append(yardstick.compare(yardstick.floating_block(count, device, threads), program, 2 * rounds, threads))
+        sim = yardstick.floating_block(count, device, threads)
+        rows.append(yardstick.compare(sim, program, 2 * rounds, threads, 10 * SECONDS_PER_ROUND))
         gc.collect()
     return {"compiler": yardstick.version(), "flags": " ".join(yardstick.FLAGS), "rows": rows}, []
 

@@ -147,19 +147,23 @@ def thread_counts(threads: int | None) -> list[int]:
     return [threads] if threads else sorted({backend.cores(), backend.current().threads})
 
 
-def compare(sim: Any, program: Path, rounds: int = 9, threads: int | None = None) -> dict[str, Any]:
-    """Best times of both in milliseconds, taking turns, and the ratios ours / yardstick."""
+def compare(sim: Any, program: Path, rounds: int, threads: int | None, seconds: float) -> dict[str, Any]:
+    """Best times of both in milliseconds and the ratios ours / yardstick.
+
+    They take turns for at least ``rounds`` rounds and ``seconds``: short passes need many tries to find a quiet moment.
+    """
     world, tried = sim.world, thread_counts(threads)
     taken: dict[str, list[tuple[float, ...]]] = {"ours": [], "yardstick": []}
     with ExitStack() as opened:
         sides: list[tuple[str, Any]] = [("ours", Ours(world, sim.solver))]
         for number in tried:
             sides.append(("yardstick", opened.enter_context(Yardstick(program, world, sim.solver, number))))
-        for turn in range(rounds + 1):
+        for _, side in sides:  # compiles, touches memory for the first time, may widen lists
+            side.list(), side.iterate()
+        begin = perf_counter()
+        while len(taken["ours"]) < rounds or perf_counter() - begin < seconds:
             for name, side in sides:
-                times = (*side.list(), *side.iterate())
-                if turn:  # the first compiles, touches memory for the first time and may widen lists
-                    taken[name].append(times)
+                taken[name].append((*side.list(), *side.iterate()))
     best = {name: np.min(times, axis=0) * 1e3 for name, times in taken.items()}
     result: dict[str, Any] = {"particles": world.count, "threads": tried, "neighbours": passes.mean_neighbors(world)}
     for name, (sort, listing, multiply, correct) in best.items():
