@@ -181,7 +181,7 @@ def _whole_step(
 class PBF:
     """The solver. Scratch only: everything that lasts belongs to the world."""
 
-    honours = frozenset({"density", "friction"})
+    honours = frozenset({"density"})
     stages = ("integrate", "neighbours", "solve", "velocity")
 
     def __init__(self, params: PBFParams, world: Any):

@@ -148,7 +148,7 @@ def _finish(
 class PCISPH:
     """The solver."""
 
-    honours = frozenset({"density", "friction"})
+    honours = frozenset({"density"})
     stages = ("neighbours", "solve", "velocity")
 
     def __init__(self, params: PCISPHParams, world: Any):
