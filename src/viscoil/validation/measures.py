@@ -23,21 +23,21 @@ def enstrophy(positions: np.ndarray, velocities: np.ndarray, spacing: float) -> 
 
     ω solves the least-squares fit of a linear velocity field around each particle, so that surfaces do not fake rotation.
     """
-    x, v = positions.astype(float), velocities.astype(float)
+    x, v = positions.astype(float) - positions.mean(0), velocities.astype(float)
+    square = (x * x).sum(1)
     reach = 2.3 * spacing
     total = 0.0
     for begin in range(0, len(x), ROWS):
-        d = x[None, :] - x[begin : begin + ROWS, None]
-        i, j = np.nonzero((d * d).sum(2) < reach * reach)
-        d = d[i, j]
-        u = v[j] - v[begin + i]
+        rows = slice(begin, begin + ROWS)
+        i, j = np.nonzero(square[rows, None] + square[None, :] - 2 * x[rows] @ x.T < reach * reach)
+        d, u = x[j] - x[begin + i], v[j] - v[begin + i]
         w = (1 - np.linalg.norm(d, axis=1) / reach) ** 2
-        rows = len(range(begin, min(begin + ROWS, len(x))))
-        moment, product = np.zeros((rows, 3, 3)), np.zeros((rows, 3, 3))
+        number = len(x[rows])
+        moment, product = np.zeros((number, 3, 3)), np.zeros((number, 3, 3))
         for a in range(3):
             for b in range(3):
-                moment[:, a, b] = np.bincount(i, w * d[:, a] * d[:, b], rows)
-                product[:, a, b] = np.bincount(i, w * u[:, a] * d[:, b], rows)
+                moment[:, a, b] = np.bincount(i, w * d[:, a] * d[:, b], number)
+                product[:, a, b] = np.bincount(i, w * u[:, a] * d[:, b], number)
         moment += 0.05 * spacing**2 * np.eye(3)
         gradient = product @ np.linalg.inv(moment)  # L_ab = ∂u_a/∂x_b
         curl = np.stack([gradient[:, 2, 1] - gradient[:, 1, 2], gradient[:, 0, 2] - gradient[:, 2, 0],
