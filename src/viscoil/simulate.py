@@ -356,7 +356,7 @@ class Simulation:
                 )  # fmt: skip
                 density_kernel(
                     world.particles, world.particles.position, world.count, world.neighbors.list, world.neighbors.torus,
-                    world.support, self._wall, self._ratio, world.neighbors.periodic,
+                    world.support, self._wall, self._ratio, self.world.lattice.published, world.neighbors.periodic,
                 )  # fmt: skip
                 _store_density(world.particles, world.count, self._rest, self._ratio)
             row = self._row()

@@ -55,7 +55,7 @@ def test_density_sum():
     near = search(x, H, particles=p)
     out, wall = (allocate_array(qd.f32, len(x)) for _ in range(2))
     wall.from_numpy(np.full(len(x), 0.25, np.float32))
-    density_kernel(p, p.position, len(x), near.list, near.torus, H, wall, out, False)
+    density_kernel(p, p.position, len(x), near.list, near.torus, H, wall, out, False, False)
     expected = spiky(np.linalg.norm(differences(x), axis=2), H) @ volume + 0.25
     assert np.allclose(out.to_numpy(), expected, rtol=2e-5)
 

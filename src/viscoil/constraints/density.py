@@ -21,7 +21,7 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, separation
-from viscoil.sph.smoothing import poly6, spiky, spiky_gradient
+from viscoil.sph.smoothing import density_weight, poly6, spiky_gradient
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,6 @@ class DensityNumbers:
     repulsion: Floats  # k of eq. 13 in units of λ [m²]
     reference: Floats  # 1/W(Δq) [m³]
     unilateral: Ints  # 1: only compression is corrected, C ← max(C, 0)
-
-
-@qd.func
-def density_weight(r2: qd.f32, h: qd.f32, published: qd.template()) -> qd.f32:
-    """W of the density sum."""
-    w = 0.0
-    if qd.static(published):
-        w = poly6(r2, h)
-    else:
-        w = spiky(r2, h)
-    return w
 
 
 @qd.func

@@ -72,7 +72,8 @@ class Built:
             self.notes += [f"{name}: {text}" for text in unsupported(material, set(self.solver.honours))]
 
     def _fill(self, scene: Any) -> None:
-        groups = self._outside_solids([self._filled(fluid, number) for number, fluid in enumerate(scene.fluid)])
+        groups = [self._filled(fluid, number) for number, fluid in enumerate(scene.fluid)]
+        groups = self._outside_solids(groups, scene.fluid)
         if groups:
             everyone = np.concatenate([x for x, _, _ in groups])
             owner = np.repeat(np.arange(len(groups)), [len(x) for x, _, _ in groups])
@@ -96,7 +97,6 @@ class Built:
                 "expected a larger shape or a smaller spacing",
                 key=f"fluid.{number}.shape",
             )
-        x = jittered(x, fluid.jitter, spacing, fluid.seed)
         spin = np.cross(np.asarray(fluid.angular_velocity, float), x - np.asarray(fluid.shape.position, float))
         return x, np.asarray(fluid.velocity, float) + spin, list(self.materials).index(fluid.material)
 
@@ -139,7 +139,7 @@ class Built:
 
     def add_fluid(self, fluid: Any, number: int) -> None:
         """Fills a fluid into the running world; refuses places that are taken."""
-        ((x, v, material),) = self._outside_solids([self._filled(fluid, number)])
+        ((x, v, material),) = self._outside_solids([self._filled(fluid, number)], [fluid])
         present = self.world.get("position")[self.world.fluid_order()]
         owner = np.repeat([0, 1], [len(present), len(x)])
         for *_, pairs in overlaps(np.concatenate([present, x]), owner, TOUCHING * self.world.spacing):
@@ -156,16 +156,19 @@ class Built:
         densities = np.array([m.density for m in self.materials.values()])
         return densities[0] / densities
 
-    def _outside_solids(self, groups: list[Any]) -> list[Any]:
-        """Fluid does not start inside solids: a full bath with a figure in it is written as box and figure."""
+    def _outside_solids(self, groups: list[Any], fluids: list[Any]) -> list[Any]:
+        """Fluid does not start inside solids: a full bath with a figure in it is written as box and figure.
+
+        Looked at before particles are jittered, so that disorder beside a wall costs none of them.
+        """
         world, clear = self.world, 0.45 * self.world.spacing
         result, dropped = [], 0
-        for x, v, material in groups:
+        for (x, v, material), fluid in zip(groups, fluids, strict=True):
             free = np.ones(len(x), bool)
             for index in range(len(world.solids)):
                 free &= world.solids.distance(index, x) > clear
             dropped += int((~free).sum())
-            result.append((x[free], v[free], material))
+            result.append((jittered(x[free], fluid.jitter, world.spacing, fluid.seed), v[free], material))
         if dropped:
             self.notes.append(f"{dropped} particles would have started inside solids and were left out")
         return result

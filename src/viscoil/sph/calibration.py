@@ -19,6 +19,7 @@ class Lattice:
     gradient_square: float  # Σ_j |V ∇W_ij|² [1/m²]; their vector sum is zero by symmetry
     wall_factor: float  # continuous walls: makes the density of a layer half a spacing from a flat wall exactly 1
     sample_factor: float  # the same for walls of boundary samples, which lie half a spacing inside
+    published: bool  # W is Poly6, as in the PBF paper, not Spiky
     stiffest_mode: float  # largest eigenvalue of the density constraints' J Jᵀ, in units of gradient_square
 
 
@@ -53,6 +54,7 @@ def calibrate(spacing: float, support: float, published: bool = False) -> Lattic
         gradient_square=square,
         wall_factor=float(missing / (s**5 * (1.5 - s))),
         sample_factor=float(missing / sampled),
+        published=published,
         stiffest_mode=float(modes.sum(1).max()) / square,
     )
 

@@ -63,3 +63,14 @@ def cubic_gradient(r2: qd.f32, h: qd.f32) -> qd.f32:
     if q <= 0.5:
         g = 3.0 * q - 2.0
     return 48.0 / qd.math.pi / (h * h * h * h * h) * g
+
+
+@qd.func
+def density_weight(r2: qd.f32, h: qd.f32, published: qd.template()) -> qd.f32:
+    """W of the density sum: Spiky, or Poly6 where the published pair of kernels is asked for."""
+    w = 0.0
+    if qd.static(published):
+        w = poly6(r2, h)
+    else:
+        w = spiky(r2, h)
+    return w
