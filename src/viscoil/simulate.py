@@ -12,6 +12,7 @@ from viscoil import backend
 from viscoil.constraints.walls import walls_kernel
 from viscoil.errors import RunFolderError, SimulationFailed, ViscoilError
 from viscoil.io.frame import Frame
+from viscoil.measure import Measure
 from viscoil.particles import FIELDS, Floats, Ints, Particles, allocate_array, vec3
 from viscoil.scene.build import Built
 from viscoil.solids.sdf import Parts, Solids, distance
@@ -338,6 +339,7 @@ class Simulation:
         capacity = max(self.world.capacity, 1)
         self._ratio, self._wall = (allocate_array(qd.f32, capacity) for _ in range(2))
         self._wall_gradient = allocate_array(vec3, capacity)
+        self._totals = Measure(capacity)
 
     # --- measuring ---------------------------------------------------------------------------------------------------
     def _measure(self, seconds: float) -> None:
@@ -367,20 +369,11 @@ class Simulation:
 
     def _row(self) -> dict[str, Any]:
         world = self.world
-        ratio = self._ratio.to_numpy()[: world.count]
-        listed = world.neighbors.list.count.to_numpy()[: world.count]
-        fluid = world.get("solid") < 0
-        inside = fluid & (listed >= FULL * world.lattice.neighbors)
-        v, x = world.get("velocity")[fluid].astype(float), world.get("position")[fluid].astype(float)
-        density = np.array([m.density for m in self._built.materials.values()])[world.get("material")[fluid]]
-        mass = density * world.spacing**3
-        momentum = (mass[:, None] * v).sum(0)
-        up = "xyz".index(self.scene.up)
-        some = bool(fluid.any())
-        low = x.min(0) if some else np.zeros(3)
-        high = x.max(0) if some else np.zeros(3)
-        centre = (mass[:, None] * x).sum(0) / mass.sum() if some else np.zeros(3)
-        row: dict[str, Any] = {
+        total = self._totals.totals(world, self._ratio, self._rest, FULL * world.lattice.neighbors)
+        low = np.array([-total[f"minus_low_{axis}"] for axis in "xyz"])
+        high = np.array([total[f"high_{axis}"] for axis in "xyz"])
+        fluid, inside, mass = max(total["particles"], 1.0), max(total["inside"], 1.0), total["mass"] or 1.0
+        return {
             "frame": self.frame_index,
             "time": world.time,
             "steps": self._steps_in_frame,
@@ -388,19 +381,18 @@ class Simulation:
             "limited_by": self._limited_by,
             "iterations": self.solver.iterations_used(),
             "retries": self._retries,
-            "particles": int(fluid.sum()),
-            "density_mean": float(ratio[inside].mean()) if inside.any() else 0.0,
-            "density_max": float(ratio[fluid].max()) if some else 0.0,
-            "compression": float(np.maximum(ratio[fluid] - 1, 0).mean()) if some else 0.0,
-            "kinetic_energy": float(0.5 * (mass * (v * v).sum(1)).sum()),
-            **{f"momentum_{a}": float(m) for a, m in zip("xyz", momentum, strict=True)},
-            "speed_max": float(np.linalg.norm(v, axis=1).max()) if some else 0.0,
-            "height": float(high[up]),
-            "front_x": float(high[0]),
-            **{f"centre_of_mass_{a}": float(c) for a, c in zip("xyz", centre, strict=True)},
-            **{f"extent_{a}": float(e) for a, e in zip("xyz", high - low, strict=True)},
+            "particles": int(total["particles"]),
+            "density_mean": total["ratio_inside"] / inside,
+            "density_max": total["ratio"],
+            "compression": total["excess"] / fluid,
+            "kinetic_energy": total["energy"],
+            **{f"momentum_{axis}": total[f"momentum_{axis}"] for axis in "xyz"},
+            "speed_max": total["speed"],
+            "height": total[f"high_{self.scene.up}"],
+            "front_x": total["high_x"],
+            **{f"centre_of_mass_{axis}": total[f"moment_{axis}"] / mass for axis in "xyz"},
+            **{f"extent_{axis}": float(e) for axis, e in zip("xyz", high - low, strict=True)},
         }
-        return row
 
     # --- restart -----------------------------------------------------------------------------------------------------
     def state(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from viscoil import particles as table
+from viscoil.measure import Measure
 from viscoil.particles import FIELDS, allocate_array, vec3
 from viscoil.solids.assembly import SolidSet
 from viscoil.solvers.solver import Stages
@@ -68,6 +69,7 @@ class World:
         self.spare = table.allocate(capacity)
         self._kept = (allocate_array(vec3, capacity), allocate_array(vec3, capacity))
         self.capacity = capacity
+        self._bounds = Measure(capacity)
         self.neighbors.resize(capacity)
         self.fit_cells()
         return True
@@ -108,8 +110,7 @@ class World:
         """Shapes the search cells after where the particles are."""
         if self.count == 0:
             return
-        x = self.get("position")
-        self.neighbors.fit(x.min(axis=0), x.max(axis=0))
+        self.neighbors.fit(*self._bounds.bounds(self.particles.position, self.count))
 
     # --- host views --------------------------------------------------------------------------------------------------
     def get(self, name: str) -> np.ndarray:

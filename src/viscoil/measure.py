@@ -1,0 +1,99 @@
+"""The numbers of a frame, summed up on the device.
+
+Every 256 particles make one row of partial results; the host adds the rows in double precision. The rows do not depend on
+threads, and a frame of a million particles sends a few hundred kilobytes instead of its arrays.
+"""
+
+from typing import Any
+
+import numpy as np
+import quadrants as qd
+
+from viscoil.particles import Floats, Ints, Particles, Vectors, allocate_array
+
+CHUNK = 256
+SUMS = (
+    "particles", "inside", "ratio_inside", "excess", "mass", "energy",
+    "momentum_x", "momentum_y", "momentum_z", "moment_x", "moment_y", "moment_z",
+)  # fmt: skip
+EXTREMES = ("ratio", "speed", "high_x", "high_y", "high_z", "minus_low_x", "minus_low_y", "minus_low_z")  # all maxima
+NOTHING = -1e30  # maximum over no particles
+
+
+@qd.kernel(fastcache=True)
+def _bounds(x: Vectors, n: qd.i32, low: Vectors, high: Vectors):
+    """Corners of the box around the particles of each chunk [m]."""
+    for chunk in range((n + 255) // 256):
+        a = x[chunk * 256]
+        b = x[chunk * 256]
+        for i in range(chunk * 256, qd.min((chunk + 1) * 256, n)):
+            a = qd.min(a, x[i])
+            b = qd.max(b, x[i])
+        low[chunk] = a
+        high[chunk] = b
+
+
+@qd.kernel(fastcache=True)
+def _totals(
+    p: Particles, n: qd.i32, ratio: Floats, listed: Ints, rest: Floats, volume: qd.f32, full: qd.f32,
+    sums: Floats, extremes: Floats,
+):  # fmt: skip
+    """Sums (SUMS) and maxima (EXTREMES) over the fluid particles of each chunk; volume d³ [m³], full: neighbours inside."""
+    for chunk in range((n + 255) // 256):
+        s = qd.Vector([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        e = qd.Vector([-1e30, -1e30, -1e30, -1e30, -1e30, -1e30, -1e30, -1e30])
+        for i in range(chunk * 256, qd.min((chunk + 1) * 256, n)):
+            if p.solid[i] < 0:
+                mass = rest[p.material[i]] * volume
+                v = p.velocity[i]
+                x = p.position[i]
+                inside = qd.select(qd.cast(listed[i], qd.f32) >= full, 1.0, 0.0)
+                s[0] += 1.0
+                s[1] += inside
+                s[2] += inside * ratio[i]
+                s[3] += qd.max(ratio[i] - 1.0, 0.0)
+                s[4] += mass
+                s[5] += 0.5 * mass * v.dot(v)
+                for axis in qd.static(range(3)):
+                    s[6 + axis] += mass * v[axis]
+                    s[9 + axis] += mass * x[axis]
+                    e[2 + axis] = qd.max(e[2 + axis], x[axis])
+                    e[5 + axis] = qd.max(e[5 + axis], -x[axis])
+                e[0] = qd.max(e[0], ratio[i])
+                e[1] = qd.max(e[1], v.norm())
+        for k in qd.static(range(12)):
+            sums[chunk * 12 + k] = s[k]
+        for k in qd.static(range(8)):
+            extremes[chunk * 8 + k] = e[k]
+
+
+class Measure:
+    """Scratch for summing up worlds of up to ``capacity`` particles."""
+
+    def __init__(self, capacity: int):
+        from viscoil.particles import vec3
+
+        chunks = capacity // CHUNK + 1
+        self._low, self._high = allocate_array(vec3, chunks), allocate_array(vec3, chunks)
+        self._sums = allocate_array(qd.f32, chunks * len(SUMS))
+        self._extremes = allocate_array(qd.f32, chunks * len(EXTREMES))
+
+    def bounds(self, position: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Corners of the box around ``count`` > 0 particles [m]."""
+        _bounds(position, count, self._low, self._high)
+        chunks = (count + CHUNK - 1) // CHUNK
+        return self._low.to_numpy()[:chunks].min(0), self._high.to_numpy()[:chunks].max(0)
+
+    def totals(self, world: Any, ratio: Any, rest: Any, full: float) -> dict[str, float]:
+        """SUMS and EXTREMES of the fluid; zeros where there is none. ratio: ρ/ρ₀, rest: ρ₀ by material, on the device."""
+        chunks = (world.count + CHUNK - 1) // CHUNK
+        if chunks == 0:
+            return dict.fromkeys((*SUMS, *EXTREMES), 0.0)
+        _totals(
+            world.particles, world.count, ratio, world.neighbors.list.count, rest, world.spacing**3, full,
+            self._sums, self._extremes,
+        )  # fmt: skip
+        sums = self._sums.to_numpy()[: chunks * len(SUMS)].reshape(chunks, -1).astype(float).sum(0)
+        most = self._extremes.to_numpy()[: chunks * len(EXTREMES)].reshape(chunks, -1).max(0).astype(float)
+        most[most <= NOTHING] = 0.0
+        return dict(zip((*SUMS, *EXTREMES), (*sums.tolist(), *most.tolist()), strict=True))
