@@ -16,7 +16,7 @@ LAYERS = [
     {"errors", "keys", "units", "model"},
     {"backend", "material", "presets"},
     {"particles"},
-    {"sph", "solids"},
+    {"sph", "solids", "measure"},
     {"constraints", "steps"},
     {"solvers"},
     {"world"},

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
-from viscoil.particles import Floats, Ints, Particles, Vectors, allocate_array
+from viscoil.particles import Floats, Ints, Particles, Vectors, allocate_array, vec3
 
 CHUNK = 256
 SUMS = (
@@ -71,8 +71,6 @@ class Measure:
     """Scratch for summing up worlds of up to ``capacity`` particles."""
 
     def __init__(self, capacity: int):
-        from viscoil.particles import vec3
-
         chunks = capacity // CHUNK + 1
         self._low, self._high = allocate_array(vec3, chunks), allocate_array(vec3, chunks)
         self._sums = allocate_array(qd.f32, chunks * len(SUMS))

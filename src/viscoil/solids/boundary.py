@@ -81,7 +81,9 @@ def sample_volumes(points: np.ndarray, support: float) -> np.ndarray:
     """V_b = 1/Σ_k W_bk [m³] of surface samples, themselves included."""
     neighbors, particles = _search(points, support, 40)
     sums, none = (allocate_array(table.qd.f32, len(points)) for _ in range(2))
-    density_kernel(particles, particles.position, len(points), neighbors.list, neighbors.torus, support, none, sums, False, False)
+    density_kernel(
+        particles, particles.position, len(points), neighbors.list, neighbors.torus, support, none, sums, False, False
+    )
     return 1 / sums.to_numpy()
 
 

@@ -19,7 +19,9 @@ class SolverInfo:
 
 SOLVERS: dict[str, SolverInfo] = {
     "pbf": SolverInfo("Position Based Fluids (Macklin & Müller 2013)", "viscoil.solvers.pbf", "PBF"),
-    "pcisph": SolverInfo("Predictive-corrective SPH (Solenthaler & Pajarola 2009), for comparison", "viscoil.solvers.pcisph", "PCISPH"),
+    "pcisph": SolverInfo(
+        "Predictive-corrective SPH (Solenthaler & Pajarola 2009), for comparison", "viscoil.solvers.pcisph", "PCISPH"
+    ),
 }
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import quadrants as qd
+from pydantic import StrictBool
 
 from viscoil import backend
 from viscoil.constraints.contact import contact, resolve_all
@@ -53,9 +54,9 @@ class PBFParams(SolverParams):
     """ε of eq. 16 [m/s]; 0 = no confinement"""
     xsph: Annotated[float, Quantity("number", at_least=0.0, at_most=1.0)] = 0.01
     """c of eq. 17"""
-    unilateral: bool = False
+    unilateral: StrictBool = False
     """correct compression only (no cohesion)"""
-    wall_density: bool = True
+    wall_density: StrictBool = True
     """solids count in the density of particles beside them; false = the paper's bare collisions"""
 
 

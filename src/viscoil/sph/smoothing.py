@@ -1,7 +1,8 @@
 """Smoothing kernels W(r) with support h, and their gradients (three dimensions).
 
 Values take r², gradients return the factor g(r) of ∇W(x_ij) = g(r) x_ij, so that no direction is ever divided by
-zero (q is kept above 1e-6, where rounding has eaten the direction). Everything is written in q = r/h: powers of h alone would leave the range of float32 for millimetre particles.
+zero (q is kept above 1e-6, where rounding has eaten the direction). Everything is written in q = r/h: powers of h
+alone would leave the range of float32 for millimetre particles.
 Radii in metres, W in 1/m³, g in 1/m⁵. Every function is 0 for r >= h.
 """
 
