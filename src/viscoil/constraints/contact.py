@@ -131,3 +131,31 @@ def contact(
     for i in range(n):
         if inverse_mass[i] > 0.0:
             predicted[i] = resolve_all(predicted[i], position[i], radius, number, solids, parts)
+
+
+@qd.func
+def clearance(x: vec3, number: qd.i32, solids: Solids, parts: Parts) -> qd.f32:
+    """Distance to the nearest solid [m], in its pose at the end of the step; 1e30 where there is none."""
+    gap = 1e30
+    for solid in range(number):
+        local = solids.rotation[solid].transpose() @ (x - solids.position[solid])
+        if local.norm() - solids.bound[solid] < gap:
+            gap = qd.min(gap, distance(solid, local, solids, parts))
+    return gap
+
+
+@qd.func(requires_top_level=True)
+def contact_and_clearance(
+    predicted: Vectors, position: Vectors, inverse_mass: Floats, n: qd.i32, radius: qd.f32, number: qd.i32,
+    solids: Solids, parts: Parts, clear: Floats,
+):  # fmt: skip
+    """As :func:`contact`, and how far from all solids each particle then is.
+
+    Distances change by no more than a particle moves. Taking every later displacement off ``clear`` keeps it a lower bound,
+    and while it is larger than a support neither walls nor contact have to be looked at: most particles never do.
+    """
+    for i in range(n):
+        clear[i] = 1e30
+        if inverse_mass[i] > 0.0:
+            predicted[i] = resolve_all(predicted[i], position[i], radius, number, solids, parts)
+            clear[i] = clearance(predicted[i], number, solids, parts)

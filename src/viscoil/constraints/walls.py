@@ -86,6 +86,21 @@ def walls(
             gradient[i] = g
 
 
+@qd.func(requires_top_level=True)
+def walls_nearby(
+    p: Particles, x: Vectors, n: qd.i32, h: qd.f32, number: qd.i32, solids: Solids, parts: Parts, clear: Floats,
+    share: Floats, gradient: Vectors,
+):  # fmt: skip
+    """As :func:`walls`, for particles whose ``clear`` [m], a lower bound of their distance to solids, is under a support."""
+    for i in range(n):
+        share[i] = 0.0
+        gradient[i] = vec3(0.0)
+        if clear[i] < h and p.inverse_mass[i] > 0.0:
+            s, g = wall_density(x[i], h, number, solids, parts)
+            share[i] = s
+            gradient[i] = g
+
+
 @qd.kernel(graph=True, fastcache=True)
 def walls_kernel(
     p: Particles, x: Vectors, n: qd.i32, h: qd.f32, number: qd.i32, solids: Solids, parts: Parts,

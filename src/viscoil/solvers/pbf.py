@@ -8,7 +8,7 @@ import quadrants as qd
 from pydantic import StrictBool
 
 from viscoil import backend
-from viscoil.constraints.contact import contact, resolve_all
+from viscoil.constraints.contact import contact_and_clearance, resolve_all
 from viscoil.constraints.density import (
     DensityNumbers,
     chunk_sums,
@@ -17,7 +17,7 @@ from viscoil.constraints.density import (
     multipliers,
     stop_when_small,
 )
-from viscoil.constraints.walls import walls
+from viscoil.constraints.walls import walls_nearby
 from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import SolverParams, StepNumbers, step_numbers
@@ -70,6 +70,7 @@ class Scratch:
     vorticity: Vectors  # [1/s]
     multiplier: Floats  # λ [m²]
     error: Floats  # max(C, 0)
+    clear: Floats  # at least this far from all solids [m]
     wall: Floats  # density of the walls, relative
     wall_gradient: Vectors  # [1/m]
     partial: Floats  # sums of error, by chunk
@@ -80,7 +81,9 @@ class Scratch:
 def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch):
     """Lines 1–4, and a first contact so that lists are found where particles can be."""
     predict(p, k.count[0], k.dt[0], k.gx[0], k.gy[0], k.gz[0], solids, s.predicted)
-    contact(s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts)
+    contact_and_clearance(
+        s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts, s.clear
+    )
 
 
 @qd.func(requires_top_level=True)
@@ -88,8 +91,12 @@ def _move(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch
     """x* ← x* + Δp, collisions included (lines 14 and 17)."""
     for i in range(k.count[0]):
         if p.inverse_mass[i] > 0.0:
-            moved = s.predicted[i] + s.correction[i]
-            s.predicted[i] = resolve_all(moved, p.position[i], k.radius[0], k.solids[0], solids, parts)
+            s.predicted[i] += s.correction[i]
+            s.clear[i] -= s.correction[i].norm()
+            if s.clear[i] < k.support[0]:
+                s.predicted[i] = resolve_all(
+                    s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts
+                )
         if i == 0:
             count_down(left, s.used)
 
@@ -109,7 +116,9 @@ def _iterate(
 ):  # fmt: skip
     """Lines 9–18: all λ, then all Δp, then collisions and new positions."""
     if qd.static(walled):
-        walls(p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.wall, s.wall_gradient)
+        walls_nearby(
+            p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient
+        )
     multipliers(
         p, s.predicted, k.count[0], near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier,
         published, uniform, periodic,
@@ -195,7 +204,7 @@ class PBF:
         """Scratch for ``capacity`` particles."""
         self.scratch = Scratch(
             **{name: allocate_array(vec3, capacity) for name in VECTORS},
-            **{name: allocate_array(qd.f32, capacity) for name in ("multiplier", "error", "wall")},
+            **{name: allocate_array(qd.f32, capacity) for name in ("multiplier", "error", "clear", "wall")},
             partial=allocate_array(qd.f32, capacity // 256 + 1),
             used=allocate_array(qd.i32, 2),
         )
