@@ -144,7 +144,7 @@ class Simulation:
             {"name": name, "colour": list(m.colour), "density": m.density} for name, m in self._built.materials.items()
         ]
         solids = []
-        for index, solid in enumerate(scene.solid):
+        for index, solid in enumerate(world.solids.solids):
             rotation, position = world.solids.pose(index, world.time)
             pose = np.eye(4)
             pose[:3, :3], pose[:3, 3] = rotation, position

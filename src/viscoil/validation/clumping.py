@@ -18,7 +18,7 @@ def _scene(strength: float, frames: int) -> dict[str, Any]:
     return {
         "spacing": SPACING,
         "time": {"frames": frames, "frame_time": 0.016, "steps_per_frame": 4},
-        "solver": {"method": "pbf", "iterations": 4, "artificial_pressure": strength},
+        "solver": {"method": "pbf", "iterations": 4, "unilateral": False, "artificial_pressure": strength},
         "fluid": [
             {"shape": {"type": "box", "size": (WIDTH, 0.12, WIDTH), "position": (0, 0.06, 0)}, "material": "water"},
             {

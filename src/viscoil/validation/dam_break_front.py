@@ -28,7 +28,7 @@ def _scene(across: int, thick: int) -> dict[str, Any]:
         "spacing": d,
         "gravity": (0, -G, 0),
         "time": {"frames": 33, "frame_time": 0.1 * unit, "steps_per_frame": max(4, round(4 * across / 16))},
-        "solver": {"method": "pbf", "iterations": 8},
+        "solver": {"method": "pbf", "iterations": 8, "unilateral": False},
         "fluid": [
             {
                 "shape": {"type": "box", "size": (WIDTH, 2 * WIDTH, depth), "position": (WIDTH / 2, WIDTH, 0)},

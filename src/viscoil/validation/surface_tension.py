@@ -22,7 +22,7 @@ def _scene(frames: int) -> dict[str, Any]:
         "spacing": SPACING,
         "gravity": (0, 0, 0),
         "time": {"frames": frames, "frame_time": 0.016, "steps_per_frame": 4},
-        "solver": {"method": "pbf", "iterations": 4, "artificial_pressure": 0.01, "xsph": 0.05},
+        "solver": {"method": "pbf", "iterations": 4, "unilateral": False, "artificial_pressure": 0.01, "xsph": 0.05},
         "fluid": [{"shape": {"type": "box", "size": (edge, edge, edge)}, "material": "water", "jitter": 0.05}],
     }
 
