@@ -45,7 +45,7 @@ class PBFParams(SolverParams):
     kernels: Literal["spiky", "paper"] = "spiky"
     """densities from the Spiky kernel, as its gradients are, or from Poly6 as in the paper (gains energy)"""
     artificial_pressure: Annotated[float, Quantity("number", at_least=0.0, at_most=10.0)] | None = None
-    """k of eq. 13, in units of the lattice's multiplier; left out: 0 when unilateral (repulsion alone makes a gas), else 0.02"""
+    """k of eq. 13, in units of the lattice's multiplier; left out: 0.02, or 0 when unilateral (alone it makes a gas)"""
     pressure_power: Annotated[int, Count(at_least=1, at_most=8)] = 4
     """n of eq. 13"""
     pressure_distance: Annotated[float, Quantity("number", above=0.0, at_most=0.9)] = 0.2
