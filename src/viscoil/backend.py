@@ -64,7 +64,7 @@ def choose(device: str = "auto") -> str:
         from viscoil.keys import did_you_mean
 
         raise DeviceError(
-            f"device: there is no device called '{wanted}'; expected one of {', '.join(DEVICES)}"
+            f"device: there is no device called '{wanted}'; expected one of {', '.join(DEVICES)}."
             f"{did_you_mean(wanted, DEVICES)}"
         )
     if wanted == "auto":

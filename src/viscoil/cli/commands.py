@@ -43,7 +43,7 @@ class Machine:
     device
         auto, cpu, cuda, amdgpu, metal or vulkan.
     threads
-        CPU threads; all cores by default.
+        CPU threads; twice the cores by default, which suits shared machines.
     """
 
     device: str = "auto"
