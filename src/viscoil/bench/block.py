@@ -27,6 +27,8 @@ def scene(particles: int, solver: str = "pbf", iterations: int = 4, tank: bool =
 
     size = [SPACING * edge for edge in edges(particles)]
     method: dict[str, Any] = {"method": solver, "support": SUPPORT}
+    if solver == "pbf":
+        method["unilateral"] = False  # the published method, with its artificial pressure: all the work there can be
     method |= {"iterations": iterations, "tolerance": 0.0}  # always all iterations
     if vorticity:
         method["vorticity"] = vorticity
