@@ -39,6 +39,8 @@ class Report(Progress):
         words = {"particles": f"{len(frame):,} particles"}
         if steps_per_second:
             words["speed"] = f"{steps_per_second:.1f} steps/s"
+        if metrics.get("dt"):
+            words["step"] = f"Δt {1e3 * float(metrics['dt']):.3g} ms ({metrics.get('limited_by') or 'as asked'})"
         density = metrics.get("density_mean")
         if isinstance(density, (int, float)):
             words["density"] = f"density error {100 * (float(density) - 1):+.2f} %"
