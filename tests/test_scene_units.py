@@ -61,7 +61,8 @@ def test_ambiguous_case_is_not_guessed():
 )
 def test_the_example_in_a_message_would_be_accepted(quantity):
     example = quantity.expected.split("e.g. ")[1].split()[0]
-    quantity(int(example) if isinstance(quantity, Count) else float(example))
+    value = int(example) if isinstance(quantity, Count) else float(example)
+    assert quantity(value) == value
 
 
 def test_vectors_take_units_tuples_and_arrays():

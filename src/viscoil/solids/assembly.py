@@ -194,11 +194,6 @@ class SolidSet:
                 turn = max(turn, angle * 8 / (end - begin))
         return speed, turn
 
-    def set_friction(self) -> None:
-        """Uploads the friction of all solids again."""
-        if self.solids:
-            self.device.friction.from_numpy(np.array([_friction(s.friction) for s in self.solids], np.float32))
-
     def distance(self, index: int, points: np.ndarray) -> np.ndarray:
         """φ [m] of one solid at world points (n, 3), in its present pose."""
         return _evaluated(self, index, points)

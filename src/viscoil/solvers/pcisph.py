@@ -18,7 +18,7 @@ from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import NeighborList, Torus, separation
 from viscoil.sph.smoothing import spiky, spiky_gradient
-from viscoil.steps.integrate import velocities
+from viscoil.steps.integrate import moved, velocities
 from viscoil.steps.viscosity import xsph_and_commit
 from viscoil.units import Count, Quantity
 
@@ -56,12 +56,7 @@ class Scratch:
 def _predict(p: Particles, n: qd.i32, dt: qd.f32, gx: qd.f32, gy: qd.f32, gz: qd.f32, solids: Solids, s: Scratch):
     """v* = v + Δt (g + a_p), x* = x + Δt v*."""
     for i in range(n):
-        if p.inverse_mass[i] > 0.0:
-            s.predicted[i] = p.position[i] + dt * (p.velocity[i] + dt * (vec3(gx, gy, gz) + s.force[i]))
-        elif p.solid[i] >= 0:
-            s.predicted[i] = solids.rotation[p.solid[i]] @ p.rest[i] + solids.position[p.solid[i]]
-        else:
-            s.predicted[i] = p.position[i] + dt * p.velocity[i]
+        s.predicted[i] = moved(i, p, dt, vec3(gx, gy, gz) + s.force[i], solids)
 
 
 @qd.func(requires_top_level=True)

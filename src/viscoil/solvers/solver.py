@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Protocol
 
 from viscoil import backend
 from viscoil.model import Model
 from viscoil.particles import Floats, Ints, Uploaded
-from viscoil.units import Count, NonNegativeNumber, PositiveNumber, Quantity  # noqa: F401  (re-exported to solvers)
+from viscoil.units import Quantity
 
 FARTHEST = 20.0  # supports a particle may move in one step before the state counts as exploding
 
@@ -96,6 +96,3 @@ class Solver(Protocol):
 
     def iterations_used(self) -> int:
         """Iterations since the last call (waits for the device)."""
-
-
-SmoothingName = Literal["poly6", "spiky", "cubic"]

@@ -2,7 +2,7 @@
 
 import quadrants as qd
 
-from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
+from viscoil.particles import Ints, Particles, Vectors, vec3
 from viscoil.solids.sdf import Solids
 from viscoil.sph.neighbors import Torus
 
@@ -17,16 +17,22 @@ def finite(v: vec3) -> qd.i32:
     return result
 
 
+@qd.func
+def moved(i: qd.i32, p: Particles, dt: qd.f32, acceleration: vec3, solids: Solids) -> vec3:
+    """Where particle i is after Δt: accelerated if it moves freely, else where its solid or its velocity takes it."""
+    x = p.position[i] + dt * p.velocity[i]
+    if p.inverse_mass[i] > 0.0:
+        x = p.position[i] + dt * (p.velocity[i] + dt * acceleration)
+    elif p.solid[i] >= 0:
+        x = solids.rotation[p.solid[i]] @ p.rest[i] + solids.position[p.solid[i]]
+    return x
+
+
 @qd.func(requires_top_level=True)
 def predict(p: Particles, n: qd.i32, dt: qd.f32, gx: qd.f32, gy: qd.f32, gz: qd.f32, solids: Solids, predicted: Vectors):
     """v ← v + Δt g, x* ← x + Δt v; boundary samples go where their solid goes (Algorithm 1, lines 1–4)."""
     for i in range(n):
-        if p.inverse_mass[i] > 0.0:
-            predicted[i] = p.position[i] + dt * (p.velocity[i] + dt * vec3(gx, gy, gz))
-        elif p.solid[i] >= 0:
-            predicted[i] = solids.rotation[p.solid[i]] @ p.rest[i] + solids.position[p.solid[i]]
-        else:
-            predicted[i] = p.position[i] + dt * p.velocity[i]
+        predicted[i] = moved(i, p, dt, vec3(gx, gy, gz), solids)
 
 
 @qd.func(requires_top_level=True)
@@ -52,10 +58,3 @@ def wrapped(x: vec3, torus: Torus, periodic: qd.template()) -> vec3:
             if period > 0.0:
                 y[axis] -= period * qd.floor((y[axis] - torus.real[axis]) / period)
     return y
-
-
-@qd.kernel(fastcache=True)
-def fill(values: Floats, n: qd.i32, value: qd.f32):
-    """values[i] = value for i < n."""
-    for i in range(n):
-        values[i] = value
