@@ -9,6 +9,7 @@ import pytest
 
 from viscoil.cli import main, show
 from viscoil.cli.commands import _repeat_set
+from viscoil.looks import LOOKS, PARTICLE_LOOKS
 from viscoil.material import PRESETS
 from viscoil.scene.load import shipped
 from viscoil.solvers import SOLVERS
@@ -73,7 +74,9 @@ def test_lists_are_one_name_per_line(capsys):
     assert said(capsys, "list", "scenes").splitlines() == list(shipped())
     assert said(capsys, "list", "materials").splitlines() == list(PRESETS)
     assert said(capsys, "list", "solvers").splitlines() == list(SOLVERS)
-    assert said(capsys, "list").splitlines() == [*shipped(), *PRESETS, *SOLVERS]
+    looks = [*LOOKS, *PARTICLE_LOOKS]
+    assert said(capsys, "list", "looks").splitlines() == looks
+    assert said(capsys, "list").splitlines() == [*shipped(), *PRESETS, *SOLVERS, *looks]
 
 
 def test_at_a_terminal_lists_carry_summaries(capsys, monkeypatch):

@@ -55,3 +55,15 @@ class SimulationFailed(ViscoilError):
         self.time = time  # simulated time [s]
         self.particle = particle  # permanent id of the first particle concerned
         self.cause = cause  # the likely reason, in words
+
+
+class MissingExtra(ViscoilError):
+    """Something optional was asked for and its package is not installed."""
+
+    exit_code = 2
+
+    def __init__(self, package: str, extra: str, purpose: str, reason: str = "") -> None:
+        why = f"{package} cannot be loaded ({' '.join(reason.split())})" if reason else f"{package} is not installed"
+        super().__init__(f'{why}; it is needed {purpose}. Install it with: pip install "viscoil[{extra}]"')
+        self.package = package
+        self.extra = extra

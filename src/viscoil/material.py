@@ -15,8 +15,9 @@ from pydantic import GetCoreSchemaHandler, StrictStr, field_validator, model_val
 from pydantic_core import core_schema
 
 from viscoil.keys import did_you_mean, listed
+from viscoil.looks import DEFAULT_LOOK, LOOKS
 from viscoil.model import Model
-from viscoil.units import KINDS, Quantity, shown, wrong
+from viscoil.units import KINDS, Quantity, Slider, shown, wrong
 
 MAXWELL = ("viscosity", "relaxation_time", "modulus")  # tied by η = Gλ
 COLOURS = {
@@ -66,28 +67,35 @@ class Material(Model):
 
     preset: StrictStr | None = None
     """name of the preset the values started from (see `viscoil list materials`)"""
-    density: Annotated[float, Quantity("density", above=0, at_most=1e5)]
+    density: Annotated[float, Quantity("density", above=0, at_most=1e5), Slider(300, 3000, log=True)]
     """mass per volume at rest [kg/m³]"""
-    viscosity: Annotated[float, Quantity("viscosity", at_least=0)] | None = None
+    viscosity: Annotated[float, Quantity("viscosity", at_least=0), Slider(1e-3, 1e4, log=True)] | None = None
     """dynamic viscosity η at low shear rate [Pa s]"""
-    relaxation_time: Annotated[float, Quantity("time", at_least=0, infinite=True)] | None = None
+    relaxation_time: (
+        Annotated[float, Quantity("time", at_least=0, infinite=True), Slider(1e-3, 100, log=True, off=True)] | None
+    ) = None
     """time λ after which stress has decayed to 1/e [s]; inf for a solid"""
-    modulus: Annotated[float, Quantity("modulus", above=0)] | None = None
+    modulus: Annotated[float, Quantity("modulus", above=0), Slider(1, 1e6, log=True)] | None = None
     """shear modulus G [Pa]"""
-    solvent_viscosity: Annotated[float, Quantity("viscosity", at_least=0)] | None = None
+    solvent_viscosity: (
+        Annotated[float, Quantity("viscosity", at_least=0), Slider(1e-3, 1e3, log=True, off=True)] | None
+    ) = None
     """additional Newtonian viscosity η_s beside the elastic part [Pa s]"""
-    yield_strain: Annotated[float, Quantity("number", above=0)] | None = None
+    yield_strain: Annotated[float, Quantity("number", above=0), Slider(0.01, 3, log=True)] | None = None
     """elastic strain above which the material flows [1]"""
-    surface_tension: Annotated[float, Quantity("surface tension", at_least=0)] | None = None
+    surface_tension: Annotated[float, Quantity("surface tension", at_least=0), Slider(0, 0.1)] | None = None
     """surface tension against air [N/m]"""
-    friction: Annotated[float, Quantity("number", at_least=0, infinite=True, words=(("no-slip", math.inf),))] | None = (
-        None
-    )
+    friction: (
+        Annotated[float, Quantity("number", at_least=0, infinite=True, words=(("no-slip", math.inf),)), Slider(0, 2)]
+        | None
+    ) = None
     """Coulomb coefficient at solids [1], replaces the solid's own; "no-slip" = inf"""
-    stickiness: Annotated[float, Quantity("number", at_least=0, at_most=1)] | None = None
+    stickiness: Annotated[float, Quantity("number", at_least=0, at_most=1), Slider(0, 1)] | None = None
     """how strongly the material clings to solids, 0 to 1"""
     colour: Colour = (0.25, 0.56, 0.82)
     """display colour"""
+    look: StrictStr = DEFAULT_LOOK
+    """how it is drawn: honey, cream, clay, ... (see `viscoil list looks`)"""
     source: StrictStr = ""
     """where the numbers are from"""
 
@@ -111,6 +119,13 @@ class Material(Model):
     def _known_preset(cls, name: str | None) -> str | None:
         if name is not None and name not in _tables():
             raise wrong(f'unknown preset "{name}".{did_you_mean(name, _tables())} Expected one of: {listed(_tables())}')
+        return name
+
+    @field_validator("look")
+    @classmethod
+    def _known_look(cls, name: str) -> str:
+        if name not in LOOKS:
+            raise wrong(f'unknown look "{name}".{did_you_mean(name, LOOKS)} Expected one of: {listed(LOOKS)}')
         return name
 
     @model_validator(mode="after")

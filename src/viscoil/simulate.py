@@ -141,7 +141,8 @@ class Simulation:
         wanted = ["position", "velocity", "id", "material", *scene.output.fields]
         fields = {name: world.get(name)[order] for name in dict.fromkeys(wanted)}
         materials = [
-            {"name": name, "colour": list(m.colour), "density": m.density} for name, m in self._built.materials.items()
+            {"name": name, "colour": list(m.colour), "density": m.density, "look": m.look}
+            for name, m in self._built.materials.items()
         ]
         solids = []
         for index, solid in enumerate(world.solids.solids):

@@ -307,6 +307,24 @@ class Count:
         return result
 
 
+@dataclass(frozen=True)
+class Slider:
+    """Annotation beside a Quantity or Count: the parameter may be changed while a simulation runs, within this range.
+
+    This is the one declaration of a live control: its name is the field's, its unit the quantity's, its help the field's
+    docstring. ``low`` and ``high`` are in SI units and say what is sensible to drag through, not what is allowed.
+    """
+
+    low: float
+    high: float
+    log: bool = False  # equal distances on the slider are equal factors
+    off: bool = False  # the slider's lowest position means 0 (switched off); natural for log scales that include 0
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high or (self.log and self.low <= 0):
+            raise ValueError(f"a slider from {self.low} to {self.high}{' on a log scale' if self.log else ''}")
+
+
 # --- the types models use -------------------------------------------------------------------------------------------
 Number = Annotated[float, Quantity("number")]  # any finite number
 PositiveNumber = Annotated[float, Quantity("number", above=0)]

@@ -14,7 +14,7 @@ from viscoil.keys import did_you_mean, listed
 
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 Settings = Annotated[list[str] | None, Parameter(name="--set", negative=(), metavar="KEY=VALUE")]
-KINDS = ("scenes", "materials", "solvers")
+KINDS = ("scenes", "materials", "solvers", "looks")
 
 app = App(
     name="viscoil",
@@ -104,12 +104,12 @@ def _repeat_set(tokens: list[str]) -> list[str]:
     "  viscoil list scenes | xargs -n 1 viscoil check",
 )
 def list_names(kind: str | None = None, /) -> None:
-    """List what viscoil knows: scenes, materials, solvers.
+    """List what viscoil knows: scenes, materials, solvers, looks.
 
     Parameters
     ----------
     kind
-        scenes, materials or solvers; all when left out. Piped, only the names, one per line.
+        scenes, materials, solvers or looks; all when left out. Piped, only the names, one per line.
     """
     from viscoil.cli import listing
 
@@ -245,6 +245,13 @@ def export(run: Path, /, *, to: str, output: Output = None) -> None:
     from viscoil.cli import results
 
     results.export(run, to, output)
+
+
+# --- seeing: each in a file of its own, loaded when it is asked for ----------------------------------------------------
+app.command("viscoil.cli.surfaces:surface", name="surface")
+app.command("viscoil.cli.renders:render", name="render")
+app.command("viscoil.cli.renders:gallery", name="gallery")
+app.command("viscoil.cli.live:studio", name="studio")
 
 
 # --- trust and speed -------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 import viscoil
+from viscoil.looks import LOOKS
 from viscoil.solvers import SOLVERS
 
 PACKAGE = Path(viscoil.__file__).parent
@@ -30,3 +31,9 @@ def materials() -> list[tuple[str, str]]:
 def solvers() -> list[tuple[str, str]]:
     """Names of the methods and where they come from."""
     return [(name, info.summary) for name, info in SOLVERS.items()]
+
+
+def looks() -> list[tuple[str, str]]:
+    """Names of the looks for `viscoil render` and what they are like."""
+    rows = [(name, look.kind) for name, look in LOOKS.items()]
+    return [*rows, ("particles", "every particle as a ball"), ("ellipsoids", "every particle as an ellipsoid")]

@@ -41,7 +41,8 @@ KEEP_CHECKPOINTS = 3  # newest ones kept; older ones only cost disk space
 _FRAME = re.compile(r"frame_(\d{5,})\.vtkhdf")
 _CHECKPOINT = re.compile(r"checkpoint_(\d{5,})\.h5")
 # Parts of a scene that do not change where a particle goes: they may differ between a run and its continuation.
-_NOT_PHYSICS = ("title", "description", "output", "expect", "figure", "profiles", "quality")
+_NOT_PHYSICS = ("title", "description", "output", "expect", "figure", "picture", "profiles", "quality")
+_APPEARANCE = ("colour", "look", "source")  # nor do these keys of materials and solids
 
 
 def scene_hash(toml: str) -> str:
@@ -49,6 +50,9 @@ def scene_hash(toml: str) -> str:
     tables = {key: value for key, value in tomllib.loads(toml).items() if key not in _NOT_PHYSICS}
     if isinstance(tables.get("time"), dict):
         tables["time"] = {key: value for key, value in tables["time"].items() if key != "frames"}
+    for table in [*tables.get("material", {}).values(), *tables.get("solid", [])]:
+        for key in _APPEARANCE:
+            table.pop(key, None)
     return hashlib.sha256(json.dumps(tables, sort_keys=True, default=str).encode()).hexdigest()
 
 

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictBool, StrictStr, field_validator, model_validator
 
 from viscoil.errors import SceneError
+from viscoil.keys import did_you_mean, listed
+from viscoil.looks import LOOKS, PARTICLE_LOOKS
 from viscoil.material import Colour
 from viscoil.model import Model
 from viscoil.scene.shapes import Mesh, Plane, Shape
@@ -21,6 +23,7 @@ from viscoil.units import (
     PositiveTime,
     Quantity,
     Rotation,
+    Slider,
     Time,
     Velocity,
     shown,
@@ -33,7 +36,7 @@ QUANTITIES = (
 )  # fmt: skip
 STEP_KEYS = ("steps_per_frame", "step", "cfl")  # exactly one says how time is cut
 
-Friction = Annotated[float, Quantity("number", at_least=0, infinite=True, words=(("no-slip", math.inf),))]
+Friction = Annotated[float, Quantity("number", at_least=0, infinite=True, words=(("no-slip", math.inf),)), Slider(0, 2)]
 
 
 class Keyframe(Model):
@@ -132,7 +135,7 @@ class Emitter(_Moving, _Lasting):
     """centre of the opening [m]"""
     direction: Direction = (0.0, -1.0, 0.0)
     """of the flow; any length"""
-    speed: Annotated[float, Quantity("speed", above=0)]
+    speed: Annotated[float, Quantity("speed", above=0), Slider(0.01, 10, log=True)]
     """of the flow [m/s]"""
     max_particles: Annotated[int, Count(at_least=1)] | None = None
     """stops after this many"""
@@ -313,3 +316,30 @@ class Figure(Model):
     paper: StrictStr
     number: StrictStr
     caption: StrictStr = ""
+
+
+class Picture(Model):
+    """The picture that stands for a scene: which moment, from where. Used by `viscoil gallery` and `viscoil render`."""
+
+    time: Time | None = None
+    """the telling moment [s]; left out: the end"""
+    quality: StrictStr = "quick"
+    """the profile it is simulated with"""
+    look: StrictStr | None = None
+    """one look for all materials; left out: each material's own"""
+    azimuth: Annotated[float, Quantity("angle", at_least=-360, at_most=360)] = 35.0
+    """where the camera stands, turned about the vertical from straight ahead [degrees]"""
+    elevation: Annotated[float, Quantity("angle", at_least=-89, at_most=89)] = 20.0
+    """how far it looks down [degrees]"""
+    zoom: PositiveNumber = 1.0
+    """larger than 1: closer than what frames the action"""
+    field_of_view: Annotated[float, Quantity("angle", above=0, at_most=120)] = 35.0
+    """of the picture's height [degrees]"""
+
+    @field_validator("look")
+    @classmethod
+    def _known_look(cls, name: str | None) -> str | None:
+        known = [*LOOKS, *PARTICLE_LOOKS]
+        if name is not None and name not in known:
+            raise wrong(f'unknown look "{name}".{did_you_mean(name, known)} Expected one of: {listed(known)}')
+        return name

@@ -10,14 +10,14 @@ from viscoil.errors import SceneError
 from viscoil.keys import closest, did_you_mean, listed
 from viscoil.material import PRESETS, Material
 from viscoil.model import Model, NestedProblems, Problem, joined, problems
-from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Sink, Solid, TimeSettings
+from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Picture, Sink, Solid, TimeSettings
 from viscoil.scene.shapes import Shape, Union
 from viscoil.scene.size import Estimate, check_size, estimate
 from viscoil.scene.toml import write
 from viscoil.units import Acceleration, Length, shown, wrong
 
 __all__ = [
-    "Domain", "Emitter", "Expect", "Figure", "Fluid", "Keyframe", "Material", "Output", "Scene", "Shape", "Sink",
+    "Domain", "Emitter", "Expect", "Figure", "Fluid", "Keyframe", "Material", "Output", "Picture", "Scene", "Shape", "Sink",
     "Solid", "TimeSettings",
 ]  # fmt: skip
 
@@ -85,6 +85,8 @@ class Scene(Model):
     """[[expect]] numbers the scene promises"""
     figure: Figure | None = None
     """the published figure the scene follows"""
+    picture: Picture | None = None
+    """the moment and the view that stand for the scene"""
 
     @field_validator("material", mode="before")
     @classmethod

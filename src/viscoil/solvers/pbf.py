@@ -25,7 +25,7 @@ from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, sea
 from viscoil.steps.integrate import predict, velocities
 from viscoil.steps.viscosity import xsph_and_commit
 from viscoil.steps.vorticity import confine, curl
-from viscoil.units import Count, Quantity
+from viscoil.units import Count, Quantity, Slider
 
 VECTORS = ("predicted", "correction", "velocity", "vorticity", "wall_gradient")
 JACOBI_LIMIT = 1.2  # of 4/3, see PBF.relaxation; the rest is for disorder
@@ -36,7 +36,7 @@ class PBFParams(SolverParams):
     """[solver] method = "pbf"."""
 
     method: Literal["pbf"] = "pbf"
-    iterations: Annotated[int, Count(at_least=1, at_most=1000)] = 4
+    iterations: Annotated[int, Count(at_least=1, at_most=1000), Slider(1, 30)] = 4
     """solver iterations per step; with a tolerance, the most there may be"""
     tolerance: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5)] = 0.0
     """mean compression below which the iterations end early; 0 = always all iterations, as in the paper"""
@@ -44,15 +44,17 @@ class PBFParams(SolverParams):
     """ε of eq. 11, relative to the lattice's sum of squared gradients; left out: as small as keeps iterations stable"""
     kernels: Literal["spiky", "paper"] = "spiky"
     """densities from the Spiky kernel, as its gradients are, or from Poly6 as in the paper (gains energy)"""
-    artificial_pressure: Annotated[float, Quantity("number", at_least=0.0, at_most=10.0)] | None = None
+    artificial_pressure: (
+        Annotated[float, Quantity("number", at_least=0.0, at_most=10.0), Slider(0.001, 0.2, log=True, off=True)] | None
+    ) = None
     """k of eq. 13, in units of the lattice's multiplier; left out: 0.02, or 0 when unilateral (alone it makes a gas)"""
     pressure_power: Annotated[int, Count(at_least=1, at_most=8)] = 4
     """n of eq. 13"""
     pressure_distance: Annotated[float, Quantity("number", above=0.0, at_most=0.9)] = 0.2
     """|Δq| of eq. 13, in supports"""
-    vorticity: Annotated[float, Quantity("speed", at_least=0.0)] = 0.0
+    vorticity: Annotated[float, Quantity("speed", at_least=0.0), Slider(0.001, 1.0, log=True, off=True)] = 0.0
     """ε of eq. 16 [m/s]; 0 = no confinement"""
-    xsph: Annotated[float, Quantity("number", at_least=0.0, at_most=1.0)] = 0.01
+    xsph: Annotated[float, Quantity("number", at_least=0.0, at_most=1.0), Slider(0.001, 1.0, log=True, off=True)] = 0.01
     """c of eq. 17"""
     unilateral: StrictBool = True
     """correct compression only; false = as in the paper: thinned fluid pulls together too, which acts like surface tension
