@@ -56,7 +56,7 @@ def test_imports_go_one_way(path):
         other = target.split(".")[0]
         if own in BESIDE:
             allowed = {"errors", "keys", "units", "model", "looks", "extras", "io", own}
-            assert other in allowed or target in ("scene.load", "solids.figures", "surface.mesh"), (
+            assert other in allowed or target in ("scene.load", "solids.figures", "solids.meshes", "surface.mesh"), (
                 f"{name_of(path)} imports {target}: it should know frames only"
             )
         elif other in BESIDE:
