@@ -1,0 +1,1 @@
+"""Pictures and films of runs: path tracing with Mitsuba, films, the gallery."""
