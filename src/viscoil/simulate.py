@@ -1,7 +1,7 @@
 """The only time loop: step, check, emit, remove, and hand frames to whoever watches."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import Any
 
@@ -15,6 +15,7 @@ from viscoil.io.frame import Frame
 from viscoil.measure import Measure
 from viscoil.particles import FIELDS, Floats, Ints, Particles, allocate_array, vec3
 from viscoil.scene.build import Built
+from viscoil.solids.drag import as_matrix, limits, named
 from viscoil.solids.sdf import Parts, Solids, distance
 from viscoil.sph.operators import density_kernel
 
@@ -114,6 +115,24 @@ class Simulation:
             raise
         self._allocate_measures()
 
+    def move_solid(self, which: int | str, position: Any = None, rotation: Any = None, over: float = 0.0) -> float:
+        """Moves a solid by hand: it travels to ``position`` [m] and ``rotation`` and pushes the fluid on its way.
+
+        ``which`` is its name or number; ``rotation`` three angles [degrees] as in scenes, or a matrix (3, 3). The way takes
+        ``over`` seconds, or longer: see ``viscoil.solids.drag.limits``. A new call replaces the target. Returns the moment
+        of arrival [s]. The scene follows: the solid's place is where it is, its keyframes are gone.
+        """
+        index = named(which, [solid.name for solid in self.scene.solid], "solid")
+        matrix = None if rotation is None else as_matrix(rotation)
+        place = None if position is None else np.asarray(position, float)
+        return self.world.solids.drag(index, (matrix, place), self.world.time, over, limits(self.scene))
+
+    def move_emitter(self, which: int, position: Any = None, direction: Any = None, over: float = 0.0) -> float:
+        """Moves a nozzle (its number) by hand to ``position`` [m] and flow ``direction``; as :meth:`move_solid`."""
+        index = named(which, [""] * len(self.nozzles), "emitter")
+        place, flow = (None if values is None else np.asarray(values, float) for values in (position, direction))
+        return self.nozzles[index].drag(flow, place, self.world.time, over, limits(self.scene))
+
     # --- what users look at ------------------------------------------------------------------------------------------
     @property
     def time(self) -> float:
@@ -134,11 +153,11 @@ class Simulation:
         """Numbers of the last finished frame."""
         return dict(self._metrics)
 
-    def frame(self) -> Frame:
-        """A host copy of the fluid as it is now."""
+    def frame(self, fields: Iterable[str] | None = None) -> Frame:
+        """A host copy of the fluid as it is now, with ``fields`` besides the usual ones (default: the scene's)."""
         world, scene = self.world, self.scene
         order = world.fluid_order()
-        wanted = ["position", "velocity", "id", "material", *scene.output.fields]
+        wanted = ["position", "velocity", "id", "material", *(scene.output.fields if fields is None else fields)]
         fields = {name: world.get(name)[order] for name in dict.fromkeys(wanted)}
         materials = [
             {"name": name, "colour": list(m.colour), "density": m.density, "look": m.look}
@@ -272,6 +291,9 @@ class Simulation:
             world.reorder()
         self._remove_sunk()
         self._release()
+        world.solids.settle(world.time)
+        for nozzle in self.nozzles:
+            nozzle.settle(world.time)
         if self.callback:
             self.callback(self)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from viscoil.scene.fill import _lattice_axis
 from viscoil.solids.assembly import keyframed, rotation_matrix, signed_distance
+from viscoil.solids.drag import Drag, drag
 
 
 def flow_frame(direction: np.ndarray) -> np.ndarray:
@@ -33,6 +34,7 @@ class Nozzle:
         self.released = 0  # particles released so far
         self.since = float(emitter.start)  # moment [s] of layer number ``base``
         self.base = 0
+        self._drag: Drag | None = None  # while it is being moved by hand
         self.read()
 
     def read(self) -> None:
@@ -62,16 +64,41 @@ class Nozzle:
 
     def pose(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Rotation and place of the opening at a moment [s]."""
+        if self._drag:
+            return self._drag.pose(time)
         moved, turned = keyframed(self.emitter.motion, self.emitter.interpolation, time)
         rotation = rotation_matrix(turned) @ flow_frame(np.asarray(self.emitter.direction))
         return rotation, np.asarray(self.emitter.position, float) + moved
 
     def velocity(self, time: float) -> np.ndarray:
         """Velocity of the opening itself [m/s]."""
-        if not self.emitter.motion:
+        if not self.emitter.motion and not self._drag:
             return np.zeros(3)
         step = 1e-4
         return (self.pose(time + step)[1] - self.pose(max(time - step, 0.0))[1]) / (time + step - max(time - step, 0.0))
+
+    def drag(
+        self, direction: np.ndarray | None, position: np.ndarray | None, now: float, over: float, limits: tuple[float, float]
+    ) -> float:
+        """Sends the nozzle on its way to a flow direction and place (None: as it is); returns when it arrives [s]."""
+        start = self.pose(now)
+        rotation, place = self._drag.target if self._drag else start
+        if direction is not None:
+            rotation = flow_frame(direction / np.linalg.norm(direction))
+        self.emitter.motion = []
+        lever = float(np.abs(self.section).max(initial=0.0))
+        self._drag = drag(now, start, (rotation, place if position is None else position), over, limits, lever)
+        return self._drag.end
+
+    def settle(self, now: float) -> None:
+        """Writes down in the scene how far hands have moved it, and lets go when it has arrived."""
+        if self._drag is None:
+            return
+        rotation, place = self._drag.pose(now)
+        self.emitter.position = tuple(float(x) for x in place)
+        self.emitter.direction = tuple(float(x) for x in rotation[:, 1])
+        if now >= self._drag.end:
+            self._drag = None
 
     def release(self, now: float) -> tuple[np.ndarray, np.ndarray]:
         """Positions and velocities of everything that left the opening up to ``now`` [s] and was not yet released."""

@@ -13,6 +13,7 @@ import quadrants as qd
 from viscoil import backend
 from viscoil.particles import allocate_array, mat3, vec3
 from viscoil.solids import sdf
+from viscoil.solids.drag import Drag, degrees_of, drag
 from viscoil.solids.figures import bear_parts, bear_radius
 
 UNBOUNDED = 1e30
@@ -112,6 +113,7 @@ class SolidSet:
         backend.start()
         self.solids = list(solids)
         self.wall_factor = wall_factor
+        self._drags: dict[int, tuple[Any, Drag]] = {}  # id of a solid that is being moved by hand -> it and its way
         self.rebuild()
 
     def __len__(self) -> int:
@@ -157,12 +159,48 @@ class SolidSet:
             rotation0=allocate_array(mat3, number),
             position0=allocate_array(vec3, number),
         )
-        self.moving = any(solid.motion for solid in self.solids)
+        present = {id(solid) for solid in self.solids}
+        self._drags = {key: value for key, value in self._drags.items() if key in present}
         self.place(time, time)
+
+    @property
+    def moving(self) -> bool:
+        """Whether poses have to be looked at every step."""
+        return bool(self._drags) or any(solid.motion for solid in self.solids)
+
+    def drag(
+        self, index: int, target: tuple[np.ndarray | None, np.ndarray | None], now: float, over: float,
+        limits: tuple[float, float],
+    ) -> float:  # fmt: skip
+        """Sends a solid on its way to a rotation matrix and position (None: as it is); returns when it arrives [s].
+
+        From now on it stands where hands put it: its keyframes are forgotten.
+        """
+        solid = self.solids[index]
+        start = self.pose(index, now)
+        wanted = self._drags[id(solid)][1].target if id(solid) in self._drags else start
+        rotation, position = (new if new is not None else old for new, old in zip(target, wanted, strict=True))
+        solid.motion = []
+        lever = self._radius[index] if self._radius[index] < UNBOUNDED else 0.0
+        way = drag(now, start, (rotation, position), over, limits, lever)
+        self._drags[id(solid)] = solid, way
+        return way.end
+
+    def settle(self, now: float) -> None:
+        """Writes down in the scene how far hands have moved things, and lets go of what has arrived."""
+        for key, (solid, way) in list(self._drags.items()):
+            rotation, position = way.pose(now)
+            solid.shape.position = tuple(float(x) for x in position)
+            solid.shape.rotation = degrees_of(rotation)
+            if now >= way.end:
+                del self._drags[key]
+                self.place(now, now)  # at rest: the next step must not repeat the last stretch
 
     def pose(self, index: int, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Rotation matrix and position of one solid at a moment [s]."""
         solid = self.solids[index]
+        if id(solid) in self._drags:
+            return self._drags[id(solid)][1].pose(time)
         turn, shift = rotation_matrix(solid.shape.rotation), np.asarray(solid.shape.position, float)
         moved, turned = keyframed(solid.motion, solid.interpolation, time)
         return rotation_matrix(turned) @ turn, shift + moved
@@ -183,7 +221,7 @@ class SolidSet:
         """(fastest speed of any surface point [m/s], fastest turn [rad/s]) between two moments [s]."""
         speed, turn = 0.0, 0.0
         for index, solid in enumerate(self.solids):
-            if not solid.motion or end <= begin:
+            if end <= begin or not (solid.motion or id(solid) in self._drags):
                 continue
             moments = np.linspace(begin, end, 9)  # eight stretches see what starts slowly
             poses = [self.pose(index, float(t)) for t in moments]
