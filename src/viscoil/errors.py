@@ -57,6 +57,12 @@ class SimulationFailed(ViscoilError):
         self.cause = cause  # the likely reason, in words
 
 
+class SurfaceFailed(ViscoilError):
+    """No surface could be made of a frame."""
+
+    exit_code = 1
+
+
 class MissingExtra(ViscoilError):
     """Something optional was asked for and its package is not installed."""
 

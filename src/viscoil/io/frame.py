@@ -78,6 +78,12 @@ class Frame:
                 return name, int(np.argmax(bad))
         return None
 
+    def surface(self, quality: str = "film", method: str = "splash", **options: Any) -> Any:
+        """The surface of the fluid as a SurfaceMesh; options as in :func:`viscoil.surface.reconstruct.surface`."""
+        from viscoil.surface.reconstruct import surface  # here: frames are read without it
+
+        return surface(self, quality, method, **options)
+
     def differences(self, other: "Frame") -> list[str]:
         """Names of what differs, bit for bit: time, step and fields. Empty when both hold the same state."""
         differing = [name for name in ("time", "step") if getattr(self, name) != getattr(other, name)]

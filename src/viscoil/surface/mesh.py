@@ -22,7 +22,11 @@ class SurfaceMesh:
     spacing: float = 0.0  # particle spacing d [m]
     up: str = "y"
     materials: list[dict[str, Any]] = field(default_factory=list)
-    particle_volume: float = 0.0  # of the particles it encloses, n d³ [m³]
+    particle_volume: float = 0.0  # of the particles it was made from, n d³ [m³]
+    filled_volume: float = 0.0  # of the cavities that were filled [m³]: part of volume(), but not fluid
+    components: int = 0  # connected pieces
+    seconds: float = 0.0  # it took to make
+    options: dict[str, Any] = field(default_factory=dict)  # it was made with
 
     def __getitem__(self, name: str) -> np.ndarray:
         try:
@@ -46,3 +50,18 @@ class SurfaceMesh:
         """Surface area [m²]."""
         a, b, c = (self.vertices.astype(np.float64)[self.triangles[:, k]] for k in range(3))
         return float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2)
+
+    def volume_ratio(self) -> float:
+        """Fluid inside the mesh, filled cavities not counted, over the volume of the particles; nan without any."""
+        if self.particle_volume <= 0:
+            return float("nan")
+        return (self.volume() - self.filled_volume) / self.particle_volume
+
+    def header(self) -> dict[str, Any]:
+        """Everything but the arrays, as plain numbers, strings, lists and dicts (ready for JSON)."""
+        return {
+            "index": int(self.index), "time": float(self.time), "spacing": float(self.spacing), "up": self.up,
+            "materials": self.materials, "particle_volume": float(self.particle_volume),
+            "filled_volume": float(self.filled_volume), "components": int(self.components),
+            "seconds": float(self.seconds), "options": self.options,
+        }  # fmt: skip

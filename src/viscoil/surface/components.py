@@ -1,0 +1,53 @@
+"""Pieces of a mesh: which triangles hang together, how much they enclose, and which of them to leave out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Connected pieces of a closed mesh."""
+
+    of_vertex: np.ndarray  # (v,) number of the piece a vertex belongs to
+    volume: np.ndarray  # (p,) enclosed volume [m³]; negative for cavities, whose triangles look inwards
+
+    def __len__(self) -> int:
+        return len(self.volume)
+
+
+def pieces(vertices: np.ndarray, triangles: np.ndarray) -> Pieces:
+    """Connected pieces and their signed volumes."""
+    roots = _roots(triangles, len(vertices))
+    _, of_vertex = np.unique(roots, return_inverse=True)
+    count = int(of_vertex.max()) + 1 if len(of_vertex) else 0
+    corners = vertices.astype(np.float64)
+    if len(corners):
+        corners -= corners.mean(axis=0)
+    a, b, c = (corners[triangles[:, k]] for k in range(3))
+    tetrahedra = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6
+    volume = np.bincount(of_vertex[triangles[:, 0]], weights=tetrahedra, minlength=count)
+    return Pieces(of_vertex.astype(np.int32), volume)
+
+
+def _roots(triangles: np.ndarray, count: int) -> np.ndarray:
+    """The smallest vertex each vertex is connected with: hook larger roots onto smaller ones, then shorten all chains."""
+    parent = np.arange(count, dtype=np.int64)
+    edges = np.concatenate([triangles[:, :2], triangles[:, 1:]])
+    while True:
+        a, b = parent[edges[:, 0]], parent[edges[:, 1]]
+        open_ = a != b
+        if not open_.any():
+            return parent
+        edges, a, b = edges[open_], a[open_], b[open_]
+        np.minimum.at(parent, np.maximum(a, b), np.minimum(a, b))
+        while not np.array_equal(parent, shorter := parent[parent]):
+            parent = shorter
+
+
+def selected(triangles: np.ndarray, keep_vertex: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(indices of the vertices kept, triangles between them in their new numbers)."""
+    kept = np.flatnonzero(keep_vertex)
+    number = np.full(len(keep_vertex), -1, np.int32)
+    number[kept] = np.arange(len(kept), dtype=np.int32)
+    return kept, number[triangles[keep_vertex[triangles[:, 0]]]]
