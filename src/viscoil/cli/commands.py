@@ -228,23 +228,29 @@ def plot(run: Path, /, *, output: Output = None) -> None:
 
 @app.command(
     help_epilogue="Examples:\n  viscoil export runs/dam_break-1 --to vtk\n"
-    "  viscoil export runs/dam_break-1 --to ply -o /tmp/particles"
+    "  viscoil export runs/dam_break-1 --to usd --what all\n"
+    "  viscoil export runs/dam_break-1 --to abc --frames 10:50 -o splash.abc\n"
+    "  viscoil export runs/dam_break-1 --to glb --what surface --frames -1"
 )
-def export(run: Path, /, *, to: str, output: Output = None) -> None:
-    """Write the frames of a run in another format.
+def export(run: Path, /, *, to: str, what: str = "particles", frames: str | None = None, output: Output = None) -> None:
+    """Write the frames of a run for other programs: Blender, Houdini, ParaView, the web.
 
     Parameters
     ----------
     run
         Run folder.
     to
-        vtk (a .vtp series with a .pvd), ply or npz.
+        usd or abc (one file), vtk (.vtp series with .pvd), ply, npz or glb (one file per frame).
+    what
+        particles, surface or all. Solids come with each; surfaces that are missing are computed first.
+    frames
+        One frame (-1 is the last), a range as 10:50 or 10:50:2, or several with commas; by default all.
     output
-        Folder to write to; by default RUN/export/FORMAT.
+        Folder to write to, by default RUN/export/FORMAT; for usd and abc also the file.
     """
     from viscoil.cli import results
 
-    results.export(run, to, output)
+    results.export(run, to, output, what, frames)
 
 
 # --- seeing: each in a file of its own, loaded when it is asked for ----------------------------------------------------

@@ -1,7 +1,9 @@
 """What a running simulation shows: a bar at a terminal, one line per frame otherwise."""
 
+import contextlib
 import sys
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from viscoil.cli.show import duration, is_terminal
@@ -98,3 +100,26 @@ class Bar(Report):
 def report() -> Report:
     """A bar when somebody is looking, lines otherwise."""
     return Bar() if is_terminal(sys.stderr) else Report()
+
+
+@contextlib.contextmanager
+def counter(total: int, doing: str) -> Iterator[Callable[[int], None]]:
+    """A function to be called once per finished frame: a bar at a terminal, about ten lines otherwise."""
+    done = 0
+    if is_terminal(sys.stderr):
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task(doing, total=total)
+            yield lambda _: bar.advance(task)
+        return
+
+    def line(index: int) -> None:
+        nonlocal done
+        done += 1
+        if done == total or done % max(1, total // 10) == 0:
+            print(f"{doing}: {done}/{total} frames (frame {index})", file=sys.stderr)
+
+    yield line

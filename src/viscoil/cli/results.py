@@ -39,12 +39,17 @@ def plot(path: Path, output: Path | None) -> None:
     print(plot_run(run, output or run.path / "plot.png"))
 
 
-def export(path: Path, to: str, output: Path | None) -> None:
+def export(path: Path, to: str, output: Path | None, what: str, frames: str | None) -> None:
     """Frames in another format."""
+    from viscoil.cli.progress import counter
     from viscoil.io.export import export as write
+    from viscoil.io.ranges import frame_range
     from viscoil.io.run import Run
 
-    print(write(Run.open(path), to, output))
+    run = Run.open(path)
+    with counter(len(frame_range(frames, run.frames)), f"exporting {to}") as count:
+        found = write(run, to, output, count, what, frames)
+    print(found)
 
 
 def validate(cases: list[str], *, quick: bool, plots: Path | None, as_json: bool, machine: Any) -> int:

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from viscoil.errors import RunFolderError
@@ -33,6 +34,28 @@ def write_atomic(path: Path, *parts: bytes | bytearray | memoryview) -> Path:
     return path
 
 
+@contextlib.contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A name beside ``path`` (same ending) for libraries that write files themselves; it becomes ``path`` at the end.
+
+    Nothing is left of it when the block ends with an error. Libraries report a full disk as RuntimeError.
+    """
+    temporary = path.with_name(f"{_PREFIX}{path.stem}.{os.getpid()}{_SUFFIX}{path.suffix}")
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        _flush_folder(path.parent)
+    except OSError as error:
+        raise RunFolderError(explain(error, path)) from error
+    except RuntimeError as error:
+        raise RunFolderError(f"{path} could not be written: {' '.join(str(error).split())[:300]}.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
 def write_if_changed(path: Path, content: bytes) -> bool:
     """Like :func:`write_atomic`, but leave a file with the same content alone. Says whether it wrote."""
     try:
@@ -46,9 +69,10 @@ def write_if_changed(path: Path, content: bytes) -> bool:
 
 def remove_leftovers(folder: Path) -> None:
     """Delete what a killed process left half written in ``folder``. Only for the one who holds the lock."""
-    for file in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
-        with contextlib.suppress(OSError):
-            file.unlink()
+    for pattern in (f"{_PREFIX}*{_SUFFIX}", f"{_PREFIX}*{_SUFFIX}.*"):
+        for file in folder.glob(pattern):
+            with contextlib.suppress(OSError):
+                file.unlink()
 
 
 def explain(error: OSError, path: Path) -> str:

@@ -290,6 +290,10 @@ class Run:
         self._times[index] = moment
         self._write_series()
 
+    def frame_times(self) -> dict[int, float]:
+        """Number -> time [s] of the frames on disk, without reading them where the index knows."""
+        return self._read_times()
+
     def _read_times(self) -> dict[int, float]:
         """Frame number -> time from the series file; from the frames themselves where it has gaps."""
         known: dict[str, float] = {}
