@@ -196,7 +196,7 @@ def test_changes_of_the_scene_do_not_stop_a_drag():
 
 def test_messages_name_what_there_is():
     sim = Simulation(paddle_scene(), "cpu")
-    with pytest.raises(SceneError, match='no solid \'padle\'. Did you mean "paddle"'):
+    with pytest.raises(SceneError, match=r"no solid 'padle'. Did you mean .paddle."):
         sim.move_solid("padle", position=(0, 0, 0))
     with pytest.raises(SceneError, match="a number from 0 to 1"):
         sim.move_solid(7, position=(0, 0, 0))
@@ -211,8 +211,9 @@ def test_messages_name_what_there_is():
 
 def test_a_dragged_nozzle_pours_from_its_new_place_in_its_new_direction():
     scene = box_scene(D, (12, 2, 8), gravity=(0, 0, 0))
-    scene.emitter.append(Emitter(shape={"type": "sphere", "radius": 0.08}, material="water", position=(0.1, 0.17, 0.2), speed=1.0))
-    scene.emitter[0].direction = (1, 0, 0)
+    ball = {"type": "sphere", "radius": 0.08}
+    nozzle = Emitter(shape=ball, material="water", position=(0.1, 0.17, 0.2), direction=(1, 0, 0), speed=1.0)
+    scene.emitter.append(nozzle)
     sim = settled(scene, 2)
     arrival = sim.move_emitter(0, position=(0.3, 0.15, 0.2), direction=(0, 0, 2), over=0.1)
     while sim.time < arrival:

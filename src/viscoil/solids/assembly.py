@@ -164,6 +164,11 @@ class SolidSet:
         self.place(time, time)
 
     @property
+    def dragging(self) -> bool:
+        """Whether something is on its way by hand."""
+        return bool(self._drags)
+
+    @property
     def moving(self) -> bool:
         """Whether poses have to be looked at every step."""
         return bool(self._drags) or any(solid.motion for solid in self.solids)

@@ -1,0 +1,188 @@
+"""Colours of particles and vertices: by material, or by any quantity they carry, with a legend that says what it means."""
+
+import html
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from viscoil.view.occupancy import Occupancy
+
+MATERIAL = "material"
+FADE = 0.97  # an automatic range shrinks by this factor per update at most: no flicker
+MAPS = {"speed": "speed", "density": "coolwarm", "stress": "inferno", "conformation": "viridis"}
+OTHER_MAP = "plasma"
+# Deep water to foam: dark where the fluid rests, bright where it is fast.
+SPEED = ((0.07, 0.16, 0.36), (0.10, 0.36, 0.66), (0.16, 0.60, 0.80), (0.55, 0.85, 0.86), (1.0, 1.0, 0.96))
+LIGHT = np.array([0.45, 0.8, 0.4])  # where it comes from, y up
+
+
+@cache
+def table(name: str) -> np.ndarray:
+    """(256, 3) uint8 colours of a map."""
+    if name == "speed":
+        ends = np.linspace(0, 1, len(SPEED))
+        rows = np.stack([np.interp(np.linspace(0, 1, 256), ends, channel) for channel in zip(*SPEED, strict=True)], axis=1)
+    else:
+        from matplotlib import colormaps  # here: it takes a moment to load
+
+        rows = colormaps[name](np.linspace(0, 1, 256))[:, :3]
+    return np.round(rows * 255).astype(np.uint8)
+
+
+def choices(fields: dict[str, str]) -> list[str]:
+    """What can be coloured by, given the quantities (name -> unit) that frames can carry."""
+    return [MATERIAL, *("speed" if name == "velocity" else name for name in fields)]
+
+
+def carried(choice: str) -> tuple[str, ...]:
+    """The fields a frame must carry for this choice."""
+    return () if choice in (MATERIAL, "speed") else (choice,)
+
+
+def unit_of(choice: str, fields: dict[str, str]) -> str:
+    """Unit of the numbers shown."""
+    if choice == "density":
+        return "of the density at rest"
+    return "m/s" if choice == "speed" else fields.get(choice, "").replace("^3", "³").replace("^2", "²")
+
+
+def scalars(choice: str, fields: dict[str, np.ndarray], materials: list[dict[str, Any]]) -> np.ndarray | None:
+    """One number per particle: itself, the length of a vector, the size of a tensor; None when the field is not there.
+
+    Of a stress that is von Mises' equivalent √(3/2 s:s) with the deviator s, of any other tensor its largest principal
+    value (of a conformation, the square of the largest stretch). Densities are relative to those at rest.
+    """
+    name = "velocity" if choice == "speed" else choice
+    if name not in fields:
+        return None
+    values = np.asarray(fields[name], np.float32)
+    if choice == "density":
+        rest = np.array([float(m.get("density", 1.0)) for m in materials] or [1.0], np.float32)
+        which = np.asarray(fields.get(MATERIAL, np.zeros(len(values), int)), int)
+        return values / rest[np.clip(which, 0, len(rest) - 1)]
+    if values.ndim == 1:
+        return values
+    tensors = _tensors(values)
+    if tensors is None:
+        return np.linalg.norm(values.reshape(len(values), -1), axis=1)
+    if "stress" in name:
+        deviator = tensors - np.trace(tensors, axis1=1, axis2=2)[:, None, None] / 3 * np.eye(3, dtype=np.float32)
+        return np.sqrt(1.5 * np.einsum("nij,nij->n", deviator, deviator))
+    return np.linalg.eigvalsh(tensors)[:, -1].astype(np.float32)
+
+
+def _tensors(values: np.ndarray) -> np.ndarray | None:
+    """(n, 3, 3) symmetric tensors out of (n, 3, 3), (n, 9) or (n, 6: xx yy zz xy yz zx); None for vectors."""
+    if values.ndim == 3 and values.shape[1:] == (3, 3):
+        full = values
+    elif values.ndim == 2 and values.shape[1] == 9:
+        full = values.reshape(-1, 3, 3)
+    elif values.ndim == 2 and values.shape[1] == 6:
+        xx, yy, zz, xy, yz, zx = values.T
+        full = np.stack([xx, xy, zx, xy, yy, yz, zx, yz, zz], axis=1).reshape(-1, 3, 3)
+    else:
+        return None
+    return (full + full.transpose(0, 2, 1)) / 2
+
+
+@dataclass
+class Colouring:
+    """A choice of colours, and the range it has seen."""
+
+    choice: str = MATERIAL
+    unit: str = ""
+    fixed: tuple[float, float] | None = None  # a range that was asked for
+    low: float = 0.0
+    high: float = 0.0
+    materials: list[dict[str, Any]] = field(default_factory=list)
+
+    def colours(self, fields: dict[str, np.ndarray], materials: list[dict[str, Any]]) -> np.ndarray:
+        """(n, 3) uint8."""
+        self.materials = materials
+        count = len(next(iter(fields.values()))) if fields else 0
+        values = None if self.choice == MATERIAL else scalars(self.choice, fields, materials)
+        if values is None:
+            return _by_material(fields, materials, count)
+        self._widen(values)
+        share = (values - self.low) / max(self.high - self.low, 1e-30)
+        where = np.clip(np.nan_to_num(share) * 255, 0, 255).astype(np.uint8)
+        return table(MAPS.get(self.choice, OTHER_MAP))[where]
+
+    def _widen(self, values: np.ndarray) -> None:
+        """Follows the values: outwards at once, inwards slowly. Densities keep 1 in the middle of their map."""
+        if self.fixed is not None:
+            self.low, self.high = self.fixed
+            return
+        finite = values[np.isfinite(values)]
+        if not len(finite):
+            return
+        if self.choice == "density":
+            reach = max(float(np.quantile(np.abs(finite - 1), 0.98)), 0.02, (self.high - 1) * FADE)
+            self.low, self.high = 1 - reach, 1 + reach
+            return
+        low, high = (float(q) for q in np.quantile(finite, [0.01, 0.995]))
+        low = min(low, 0.0) if low > 0 and low < 0.5 * high else low  # most things are counted from zero
+        self.low = min(low, self.low * FADE) if self.low else low
+        self.high = max(high, self.low + (self.high - self.low) * FADE, self.low + 1e-12)
+
+    def forget(self) -> None:
+        """Starts again with the range."""
+        self.low = self.high = 0.0
+
+    def legend(self) -> str:
+        """HTML of a bar with its numbers, or of the materials' names."""
+        if self.choice == MATERIAL:
+            rows = "".join(
+                f'<span style="display:inline-block;margin-right:0.9em"><span style="{_swatch(m)}"></span>'
+                f"{html.escape(str(m.get('name', '')))}</span>"
+                for m in self.materials
+            )
+            return f'<div style="{_BOX}">{rows}</div>'
+        stops = ",".join("rgb({},{},{})".format(*row) for row in table(MAPS.get(self.choice, OTHER_MAP))[::15])
+        middle = (self.low + self.high) / 2
+        numbers = "".join(f"<span>{value:.3g}</span>" for value in (self.low, middle, self.high))
+        title = html.escape(f"{self.choice.replace('_', ' ')}, {self.unit}" if self.unit else self.choice)
+        return (
+            f'<div style="{_BOX}"><div style="opacity:0.75;margin-bottom:0.25em">{title}</div>'
+            f'<div style="height:0.7em;border-radius:3px;background:linear-gradient(90deg,{stops})"></div>'
+            f'<div style="display:flex;justify-content:space-between;margin-top:0.15em">{numbers}</div></div>'
+        )
+
+
+_BOX = "padding:0 0.75em 0.6em 0.75em;font-size:0.85em;line-height:1.3"
+
+
+def _swatch(material: dict[str, Any]) -> str:
+    red, green, blue = (round(255 * float(c)) for c in material.get("colour", (0.5, 0.5, 0.5)))
+    return (
+        f"display:inline-block;width:0.7em;height:0.7em;border-radius:50%;margin-right:0.35em;"
+        f"background:rgb({red},{green},{blue})"
+    )
+
+
+def _by_material(fields: dict[str, np.ndarray], materials: list[dict[str, Any]], count: int) -> np.ndarray:
+    rows = np.array([m.get("colour", (0.3, 0.6, 0.9)) for m in materials] or [(0.3, 0.6, 0.9)], float)
+    colours = np.round(255 * rows).astype(np.uint8)
+    which = np.asarray(fields.get(MATERIAL, np.zeros(count, int)), int)
+    return colours[np.clip(which, 0, len(colours) - 1)]
+
+
+def lit(colours: np.ndarray, position: np.ndarray, spacing: float, up_axis: int) -> np.ndarray:
+    """Colours as under a lamp: points have no surface, but the fluid they are part of has.
+
+    The outside is where the particles thin out on a coarse grid; one look-up per particle, so that it keeps up.
+    """
+    if len(position) < 8 or spacing <= 0:
+        return colours
+    grid = Occupancy(position, spacing)
+    filled = grid.values + grid.wide
+    slope = np.stack(np.gradient(filled), axis=-1)
+    length = np.linalg.norm(slope, axis=-1)
+    light = LIGHT if up_axis == 1 else LIGHT[[0, 2, 1]]
+    facing = -(slope @ (light / np.linalg.norm(light)).astype(np.float32)) / np.maximum(length, 0.08)
+    brightness = (0.78 + 0.34 * facing - 0.10 * np.clip(grid.wide, 0, 1)).astype(np.float32)
+    cells = np.clip((position - grid.low) / np.float32(grid.cell), 0, np.array(grid.shape) - 1).astype(np.int32)
+    shade = brightness[cells[:, 0], cells[:, 1], cells[:, 2]]
+    return np.clip(colours * shade[:, None], 0, 255).astype(np.uint8)

@@ -1,0 +1,436 @@
+"""The simulation's process: obeys commands between two steps, sends frames when somebody took the last one.
+
+It knows nothing of browsers. Whatever goes wrong in a scene or a step becomes a message; only a crash of the process itself
+(or the end of its parent) ends it.
+"""
+
+import gc
+import shlex
+import tempfile
+import traceback
+from collections import deque
+from multiprocessing.connection import Connection
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from viscoil.controls import apply, scene_controls
+from viscoil.errors import SimulationFailed, ViscoilError
+from viscoil.studio import messages as m
+from viscoil.studio.link import leave_interrupts_to_the_parent
+
+UPDATE = 1 / 60  # shortest time between two frames sent [s]
+SHARE = 0.2  # of the time that looking may take from computing
+IDLE = 0.25  # seconds between two looks around while nothing runs
+WINDOW = 2.0  # seconds over which rates are taken
+HAND = 0.075  # seconds, at real-time speed, in which a solid follows the hand: a little more than between two messages
+ROW = (
+    "frame", "time", "particles", "height", "kinetic_energy", "compression", "density_mean", "density_max", "speed_max",
+    "momentum_x", "momentum_y", "momentum_z", "centre_of_mass_x", "centre_of_mass_y", "centre_of_mass_z", "steps", "dt",
+)  # fmt: skip
+
+
+def main(pipe: Connection, device: str, threads: int | None) -> None:
+    """The process."""
+    leave_interrupts_to_the_parent()
+    Engine(pipe, device, threads).run()
+
+
+class Engine:
+    """A simulation that listens."""
+
+    def __init__(self, pipe: Connection, device: str, threads: int | None):
+        self._pipe = pipe
+        self._machine = (device, threads)
+        self._done = False
+        self._state = ""
+        self._source: m.Load | None = None
+        self._original = ""  # the scene as it was loaded
+        self._qualities: tuple[str, ...] = ()
+        self.scene: Any = None
+        self.sim: Any = None
+        self._serial = 0
+        self._playing = False
+        self._placed_at: float | None = None  # when something was placed by hand before the first step
+        self._fields: tuple[str, ...] = ()
+        self._every_frame = False
+        self._credit = True  # the last frame was taken
+        self._wanted = False  # a frame should be sent even though nothing moves
+        self._sent, self._cost = 0.0, 0.0
+        self._rows: list[dict[str, Any]] = []
+        self._said = 0  # notes of the simulation that were passed on
+        self._edited_at: float | None = None
+        self._pace: float | None = 1.0
+        self._origin = (0.0, 0.0)  # clock and simulated time from which the pace is kept
+        self._marks: deque[tuple[float, int, int, float]] = deque()
+
+    # --- the loop ----------------------------------------------------------------------------------------------------
+    def run(self) -> None:
+        """Until told to quit or the parent is gone."""
+        self._say_state("empty")
+        while not self._done:
+            for command in self._commands(self._patience()):
+                self._guarded(self._obey, command)
+            if self._done:
+                break
+            if self._placed_at is not None and (self._playing or perf_counter() - self._placed_at > 2 * IDLE):
+                self._guarded(self._build, False)
+            if self._playing and self._ahead() <= 0:
+                self._guarded(self._go_on)
+            self._tell_edits()
+            self._publish()
+
+    def _patience(self) -> float:
+        """Seconds to wait for commands."""
+        if not self._playing:
+            return 0.02 if self._wanted and self._credit else IDLE
+        return min(max(self._ahead(), 0.0), UPDATE)
+
+    def _commands(self, wait: float) -> list[Any]:
+        """What arrived; of several changes of the same thing only the last."""
+        found: dict[Any, Any] = {}
+        try:
+            while self._pipe.poll(wait):
+                command = self._pipe.recv()
+                key: Any = len(found), type(command)
+                if isinstance(command, m.Change):
+                    key = command.path
+                elif isinstance(command, m.Move):
+                    key = command.kind, command.index
+                found.pop(key, None)  # the last one counts, and in its own turn
+                found[key] = command
+                wait = 0.0
+        except (EOFError, OSError):
+            self._done = True
+        return list(found.values())
+
+    def _guarded(self, action: Any, *arguments: Any) -> None:
+        """Runs ``action``; what it raises is told, not died of."""
+        try:
+            action(*arguments)
+        except ViscoilError as error:
+            self._fail(str(error), getattr(error, "key", "") or "", isinstance(error, SimulationFailed))
+        except Exception as error:  # a bug of ours or of a library: the studio has to live on and say so
+            traceback.print_exc()
+            self._fail(f"{type(error).__name__}: {error}", "", action == self._go_on)
+
+    def _fail(self, text: str, about: str, broken: bool) -> None:
+        self._send(m.Problem(text, about))
+        self._playing = self._playing and not broken and self.sim is not None
+        state = "empty" if self.sim is None else "failed" if broken else "running" if self._playing else "paused"
+        self._say_state(state)
+        self._wanted = True
+
+    def _send(self, message: Any) -> None:
+        try:
+            self._pipe.send(message)
+        except OSError:
+            self._done = True
+
+    def _say_state(self, name: str) -> None:
+        if name != self._state:
+            self._state = name
+            self._send(m.State(name, self._device()))
+
+    def _device(self) -> str:
+        if self.sim is None:
+            return ""
+        from viscoil import backend
+
+        found = backend.current()
+        return found.device if found.is_gpu else f"{found.device}, {found.threads} threads"
+
+    # --- commands ----------------------------------------------------------------------------------------------------
+    def _obey(self, command: Any) -> None:
+        match command:
+            case m.Load():
+                self._load(command)
+            case m.Play():
+                self._set_playing(True)
+            case m.Pause():
+                self._set_playing(False)
+            case m.Advance(frame=frame):
+                self._advance(frame)
+            case m.Reset(original=original):
+                self._reset(original)
+            case m.Change(path=path, value=value):
+                self._change(path, value)
+            case m.Move():
+                self._move(command)
+            case m.Pace(factor=factor):
+                self._pace = factor
+                self._keep_time()
+            case m.Watch(fields=fields, every_frame=every):
+                self._wanted = self._wanted or fields != self._fields
+                self._fields, self._every_frame = fields, every
+            case m.Taken():
+                self._credit = True
+            case m.Save(folder=folder):
+                self._save(Path(folder))
+            case m.Quit():
+                self._done = True
+
+    def _load(self, command: m.Load) -> None:
+        from viscoil.scene.load import load, profiles
+
+        with tempfile.TemporaryDirectory() as folder:
+            source: str | Path = command.source
+            if command.text is not None:
+                source = Path(folder) / (Path(command.source).name or "scene.toml")
+                source.write_text(command.text, encoding="utf-8")
+            overrides = {} if command.quality is None else {"quality": command.quality}
+            scene = load(source, overrides)
+            qualities = tuple(profiles(source))
+        scene.check_size()
+        self._source, self._qualities = command, qualities
+        self.scene, self._original = scene, scene.to_toml()
+        self._playing = False
+        self._build(True)
+
+    def _reset(self, original: bool) -> None:
+        if self.scene is None:
+            return
+        if original:
+            self.scene = _scene_from(self._original)
+        was_playing = self._playing
+        self._build(False)
+        self._set_playing(was_playing)
+
+    def _build(self, fresh: bool) -> None:
+        """A new simulation of the scene as it is."""
+        from viscoil.simulate import Simulation
+
+        self._placed_at = None
+        self._say_state("building")
+        self.sim = None
+        gc.collect()  # the old one's arrays, before the new one's
+        device, threads = self._machine
+        try:
+            self.sim = Simulation(self.scene, device=device, threads=threads)
+        finally:
+            self._serial += 1
+            self._rows, self._said = [], 0
+            self._marks.clear()
+            self._keep_time()
+        self._rows.append(self._row())
+        self._send(m.Loaded(self._info(), fresh))
+        self._said = len(self.sim.notes)
+        self._wanted = True
+        self._say_state("running" if self._playing else "paused")
+
+    def _info(self) -> m.SceneInfo:
+        from viscoil.particles import FIELDS
+
+        scene, source = self.scene, self._source
+        assert source is not None
+        usual = ("position", "id", "material")
+        return m.SceneInfo(
+            source=source.source, title=scene.title or Path(source.source).stem, description=scene.description,
+            quality=scene.quality, qualities=self._qualities, method=scene.method, spacing=scene.spacing, up=scene.up,
+            frame_time=scene.time.frame_time, groups=tuple(scene_controls(scene)), things=tuple(self._things()),
+            materials=tuple(self.sim.frame().materials),
+            fields={name: f.unit for name, f in FIELDS.items() if f.exported and name not in usual},
+            box=(scene.domain.min, scene.domain.max) if scene.domain else None,
+            toml=scene.to_toml(), notes=tuple(self.sim.notes),
+        )  # fmt: skip
+
+    def _things(self) -> list[m.Thing]:
+        found = []
+        for index, solid in enumerate(self.scene.solid):
+            rotation, position = self.sim.world.solids.pose(index, self.sim.time)
+            shape = solid.shape.model_dump(exclude={"position", "rotation"})
+            found.append(
+                m.Thing("solid", index, solid.name or f"solid {index}", shape, solid.container, solid.colour,
+                        tuple(position.tolist()), tuple(map(tuple, rotation.tolist())))
+            )  # fmt: skip
+        for index, nozzle in enumerate(self.sim.nozzles):
+            rotation, position = nozzle.pose(self.sim.time)
+            found.append(
+                m.Thing("emitter", index, f"nozzle {index}", nozzle.emitter.shape.model_dump(), False, (0.85, 0.85, 0.88),
+                        tuple(position.tolist()), tuple(map(tuple, rotation.tolist())))
+            )  # fmt: skip
+        return found
+
+    def _set_playing(self, playing: bool) -> None:
+        if self.sim is None:
+            return
+        self._playing = playing
+        self._keep_time()
+        self._marks.clear()
+        self._wanted = True
+        self._say_state("running" if playing else "paused")
+
+    def _advance(self, frame: bool) -> None:
+        """One step or the rest of the frame, then a pause."""
+        if self.sim is None:
+            return
+        self._set_playing(False)
+        if self._placed_at is not None:
+            self._build(False)
+        index = self.sim.frame_index
+        self._go_on()
+        while frame and self.sim.frame_index == index:
+            self._go_on()
+        self._say_state("paused")
+
+    def _change(self, path: str, value: Any) -> None:
+        """Sets a key of the scene while it runs; takes it back when the simulation cannot follow."""
+        if self.scene is None:
+            return
+        try:
+            undo = apply(self.scene, path, value)
+            if self.sim is not None:
+                try:
+                    self.sim.update()
+                except ViscoilError:
+                    undo()
+                    self.sim.update()
+                    raise
+        finally:
+            self._edited_at = 0.0
+            self._wanted = True
+
+    def _move(self, command: m.Move) -> None:
+        if self.sim is None:
+            return
+        rotation = np.array(command.rotation)
+        if self.sim.step_count == 0 and not self._playing:
+            self._place(command, rotation)
+            return
+        rate = min(1.0, self._rates().get("speed", 1.0) or 1.0)
+        over = max(HAND * rate, self.scene.time.frame_time / 4)
+        if command.kind == "solid":
+            self.sim.move_solid(command.index, command.position, rotation, over)
+        else:
+            self.sim.move_emitter(command.index, command.position, rotation[:, 1], over)
+
+    def _place(self, command: m.Move, rotation: np.ndarray) -> None:
+        """Before the first step things need not travel: the scene is built again around where they are put."""
+        from viscoil.solids.drag import degrees_of
+
+        if command.kind == "solid":
+            solid = self.scene.solid[command.index]
+            solid.motion = []
+            solid.shape.position, solid.shape.rotation = command.position, degrees_of(rotation)
+            self.sim.world.solids.rebuild(0.0)
+        else:
+            nozzle = self.sim.nozzles[command.index]
+            nozzle.emitter.motion = []
+            nozzle.emitter.position, nozzle.emitter.direction = command.position, tuple(rotation[:, 1].tolist())
+        self._placed_at = perf_counter()
+        self._edited_at = self._edited_at or perf_counter()
+        self._wanted = True
+
+    def _save(self, folder: Path) -> None:
+        """The present state as a run folder, at the end of the frame."""
+        from viscoil.io.run import Run
+
+        if self.sim is None:
+            raise ViscoilError("there is nothing to save: no scene is running.")
+        sim, time = self.sim, self.scene.time
+        while abs(sim.time - sim.frame_index * time.frame_time) > 1e-6 * time.frame_time:
+            self._go_on()
+        index = sim.frame_index
+        frames = time.frames if time.frames > index else index + max(time.frames, 1)
+        scene = self.scene.model_copy(update={"time": time.model_copy(update={"frames": frames})})
+        command = shlex.join(["viscoil", "run", str(folder), "--resume"])
+        with Run.create(folder, scene, {"device": self._device(), "command": "viscoil studio"}) as run:
+            run.write_frame(sim.frame())
+            run.write_metrics({"frame": index} | sim.metrics())
+            run.write_checkpoint(index, sim.state())
+            run.set_status("interrupted", f"saved by the studio at frame {index}. Go on with: {command}", frames=frames)
+        self._send(m.Saved(str(folder), index, command))
+
+    # --- going on ----------------------------------------------------------------------------------------------------
+    def _go_on(self) -> None:
+        """One step."""
+        sim = self.sim
+        if sim.step_count == 0:
+            self._say_state("compiling")
+        index = sim.frame_index
+        sim.step()
+        if self._playing:
+            self._say_state("running")
+        self._wanted = True
+        now = perf_counter()
+        if not self._marks:
+            self._keep_time()
+        self._marks.append((now, sim.step_count, sim.frame_index, sim.time))
+        while now - self._marks[0][0] > WINDOW and len(self._marks) > 2:
+            self._marks.popleft()
+        for note in sim.notes[self._said :]:
+            self._send(m.Note(note))
+        self._said = len(sim.notes)
+        if sim.world.solids.dragging:
+            self._edited_at = self._edited_at or now
+        if sim.frame_index > index:
+            self._rows.append(self._row())
+            while self._every_frame and not self._credit and not self._done:  # a recording misses none
+                for command in self._commands(IDLE):
+                    self._guarded(self._obey, command)
+            if self._every_frame:
+                self._publish(at_once=True)
+
+    def _row(self) -> dict[str, Any]:
+        metrics = self.sim.metrics()
+        return {name: metrics[name] for name in ROW if name in metrics}
+
+    def _keep_time(self) -> None:
+        self._origin = perf_counter(), self.sim.time if self.sim is not None else 0.0
+
+    def _ahead(self) -> float:
+        """Seconds by which the simulation is ahead of the pace it should keep; lost time is not made up for."""
+        if self._pace is None or self.sim is None:
+            return 0.0
+        clock, start = self._origin
+        late = perf_counter() - clock - (self.sim.time - start) / self._pace
+        if late > 0.25:
+            self._keep_time()
+        return -late
+
+    def _rates(self) -> dict[str, float]:
+        """Steps, frames and simulated seconds per second."""
+        if len(self._marks) < 2 or not self._playing:
+            return {"steps": 0.0, "frames": 0.0, "speed": 0.0}
+        (t0, s0, f0, x0), (t1, s1, f1, x1) = self._marks[0], self._marks[-1]
+        span = max(t1 - t0, 1e-9)
+        return {"steps": (s1 - s0) / span, "frames": (f1 - f0) / span, "speed": (x1 - x0) / span}
+
+    # --- telling -----------------------------------------------------------------------------------------------------
+    def _tell_edits(self) -> None:
+        """The scene's text and values, at once after a change, now and then while something is dragged."""
+        if self._edited_at is None or self.scene is None or perf_counter() - self._edited_at < IDLE:
+            return
+        self._edited_at = None
+        values = {c.path: c.value for group in scene_controls(self.scene) for c in group.controls}
+        self._send(m.Edited(self.scene.to_toml(), values))
+
+    def _publish(self, at_once: bool = False) -> None:
+        """Sends the present state if somebody waits for it and it is time."""
+        if self.sim is None or not self._wanted or not self._credit or self._done:
+            return
+        begin = perf_counter()
+        if self._playing and not at_once and begin - self._sent < max(UPDATE, self._cost / SHARE):
+            return
+        frame = self.sim.frame(dict.fromkeys([*self.scene.output.fields, *self._fields]))
+        whole = abs(frame.time - frame.index * self.scene.time.frame_time) < 1e-9 * max(frame.time, 1.0)
+        content = (frame.header(), self._rates(), self._rows, whole, self._serial)
+        self._rows, self._wanted, self._credit = [], False, False
+        try:
+            m.send_arrays(self._pipe, content, frame.fields)
+        except OSError:
+            self._done = True
+        self._sent = perf_counter()
+        self._cost = self._sent - begin
+
+
+def _scene_from(text: str) -> Any:
+    """A scene from its own text."""
+    from viscoil.scene.load import load
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "scene.toml"
+        path.write_text(text, encoding="utf-8")
+        return load(path)
