@@ -158,7 +158,7 @@ class Run:
             for index in _indices(folder, pattern):
                 (folder / _name(pattern, index)).unlink(missing_ok=True)
             remove_leftovers(folder)
-        for name in ("frames/frames.vtkhdf.series", "metrics.csv", "log.txt", "run.json"):
+        for name in ("frames/frames.vtkhdf.series", "metrics.csv", "surface/metrics.csv", "log.txt", "run.json"):
             (self.path / name).unlink(missing_ok=True)
         remove_leftovers(self.path)
 
@@ -372,8 +372,17 @@ class Run:
         self._table.add(values)
 
     def metrics(self) -> dict[str, np.ndarray]:
-        """metrics.csv by column, one entry per frame."""
-        return MetricsTable(self.path / "metrics.csv").columns()
+        """metrics.csv by column, one entry per frame; and what surface/metrics.csv says of the surfaces of those frames."""
+        columns = MetricsTable(self.path / "metrics.csv").columns()
+        surfaces = MetricsTable(self.path / "surface" / "metrics.csv")
+        if not surfaces.rows:
+            return columns
+        rows = [surfaces.rows.get(int(frame), {}) for frame in columns.get("frame", ())]
+        for name in surfaces.names:
+            if name != "frame":  # a frame without a surface has nan
+                numbers = np.array([float(row.get(name) or "nan") for row in rows])
+                columns[f"surface_{name}" if name in columns else name] = numbers
+        return columns
 
 
 def _name(pattern: re.Pattern[str], index: int) -> str:

@@ -9,6 +9,7 @@ from viscoil.extras import require
 from viscoil.io.frame import Frame
 from viscoil.keys import closest, did_you_mean, listed
 
+MOST_COLUMNS = 9  # in one pass of the library
 # Made by the surface itself, or meaningless between particles.
 NOT_CARRIED = ("position", "id", "material")
 
@@ -38,18 +39,20 @@ class Interpolation:
 
     def __call__(self, values: np.ndarray, points: np.ndarray) -> np.ndarray:
         """values (n, k) float32 of the particles at points (p, 3): (p, k) float32; zero where no particle is near."""
-        found = self._at.interpolate_quantity(
-            np.ascontiguousarray(values, np.float32), np.ascontiguousarray(points, np.float32), first_order_correction=True
-        )
-        return np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
+        points = np.ascontiguousarray(points, np.float32)
+        found = [
+            self._at.interpolate_quantity(np.ascontiguousarray(part, np.float32), points, first_order_correction=True)
+            for part in np.split(values, range(MOST_COLUMNS, values.shape[1], MOST_COLUMNS), axis=1)
+        ]
+        return np.nan_to_num(np.concatenate(found, axis=1), nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def on_surface(frame: Frame, names: list[str], at: Interpolation | None, vertices: np.ndarray) -> dict[str, np.ndarray]:
     """The quantities ``names`` of ``frame`` at the vertices, and material (majority) and colour (mixed).
 
-    All in one pass: finding the particles around each vertex is the expensive part.
+    Together: finding the particles around each vertex is the expensive part.
     """
-    columns: list[np.ndarray] = [frame[name].reshape(len(frame), -1) for name in names]
+    columns: list[np.ndarray] = [_flat(frame[name]) for name in names]
     present, member = _materials(frame)
     if len(present) > 1:
         columns.append((member[:, None] == np.arange(len(present))).astype(np.float32))
@@ -69,6 +72,10 @@ def on_surface(frame: Frame, names: list[str], at: Interpolation | None, vertice
         total = np.maximum(share.sum(axis=1, keepdims=True), 1e-6)
         fields["colour"] = np.clip(share / total @ colours, 0, 1).astype(np.float32)
     return fields
+
+
+def _flat(values: np.ndarray) -> np.ndarray:
+    return values.reshape(len(values), int(np.prod(values.shape[1:])))
 
 
 def _materials(frame: Frame) -> tuple[np.ndarray, np.ndarray]:

@@ -28,7 +28,7 @@ class Options:
     """Value of the field on the surface; lower is thicker."""
     smoothing: int = 25
     """Iterations of weighted smoothing: removes bumps, keeps volume."""
-    normal_smoothing: int = 10
+    normal_smoothing: int = 4
     """Iterations that smooth the normals, which is what light sees."""
     stray: float = 0.0
     """Drops smaller than this many particles are left out."""
@@ -49,7 +49,7 @@ class Options:
 
 PRESETS = {
     "film": Options(),
-    "live": Options(quality="live", cube=0.75, smoothing=8, normal_smoothing=4, bubbles=0.0),
+    "live": Options(quality="live", cube=0.75, smoothing=8, normal_smoothing=2, bubbles=0.0),
 }
 
 # What each method takes when support or threshold are not given: values for which the volume of drops, sheets and ropes

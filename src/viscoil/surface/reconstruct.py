@@ -22,6 +22,7 @@ SLIVER = 0.02  # pieces below this many particle volumes are leftovers of the ma
 # Weighted number of neighbours from which smoothing acts in full (Löschner et al. 2023, sec. 4): inside a fluid a
 # particle has 13 to 15 of them, at a flat surface 8 to 9, in a rope of single particles fewer than 2.
 CROWDED = 13.0
+FARTHEST = 400_000  # cubes from the middle: grids are counted in 64-bit integers, (2 x 400 000)³ of them fit
 
 
 @dataclass
@@ -58,8 +59,9 @@ def reconstruct(frame: Frame, options: Options) -> SurfaceMesh:
     )  # fmt: skip
     normal, at = np.zeros((0, 3), np.float32), None
     if len(frame):
-        raw = _raw(frame, position, options)
-        smooth(raw.mesh, raw.weights, options.smoothing)
+        near = np.abs(position - np.median(position, axis=0)).max(axis=1) < FARTHEST * options.cube * frame.spacing
+        raw = _raw(position[near], frame.spacing, options)
+        smooth(raw.mesh, raw.weights, options.smoothing, frame.spacing)
         normal = normals(raw.mesh, options.normal_smoothing)
         normal = _into(result, raw.mesh, normal, options)
         at = Interpolation(position, options.support * frame.spacing)
@@ -85,13 +87,13 @@ def _into(result: SurfaceMesh, mesh: Any, normal: np.ndarray, options: Options) 
     return normal[kept]
 
 
-def _raw(frame: Frame, position: np.ndarray, options: Options) -> Raw:
+def _raw(position: np.ndarray, spacing: float, options: Options) -> Raw:
     """The surface by the method asked for, before smoothing."""
     if options.method == "splash":
-        return _splash(position, frame.spacing, options)
+        return _splash(position, spacing, options)
     from viscoil.surface import fields  # here: it needs the kernel compiler
 
-    return fields.raw(frame, position, options)
+    return fields.raw(position, spacing, options)
 
 
 def _splash(position: np.ndarray, spacing: float, options: Options) -> Raw:
