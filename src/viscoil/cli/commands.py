@@ -254,7 +254,7 @@ def export(run: Path, /, *, to: str, what: str = "particles", frames: str | None
 
 
 # --- seeing: each in a file of its own, loaded when it is asked for ----------------------------------------------------
-app.command("viscoil.cli.surfaces:surface", name="surface")
+app.command("viscoil.cli.surfaces:surface", name="surface", help="Compute the surface of the fluid for the frames of a run.")
 app.command("viscoil.cli.renders:render", name="render")
 app.command("viscoil.cli.renders:gallery", name="gallery")
 app.command("viscoil.cli.live:studio", name="studio")

@@ -24,7 +24,7 @@ def info(path: Path) -> None:
     rows.append(("frames", f"{frames[0]} to {frames[-1]} on disk, of {last}" if frames else f"none yet, of {last}"))
     rows.append(("checkpoints", ", ".join(map(str, run.checkpoints)) or "none"))
     for key, column in run.metrics().items():
-        if len(column) and not key.startswith("seconds_"):
+        if len(column) and not key.startswith("seconds_") and str(column[-1]) != "nan":  # nan: this frame has no surface
             rows.append((f"last {key}", column[-1]))
     show.pairs(rows)
 

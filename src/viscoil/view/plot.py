@@ -8,7 +8,7 @@ import numpy as np
 from viscoil.errors import RunFolderError
 from viscoil.io.run import Run
 
-BLUE, ORANGE, GREY = "#2a6fbb", "#e07b39", "#8a9099"
+BLUE, ORANGE, GREEN, GREY = "#2a6fbb", "#e07b39", "#4a9c6d", "#8a9099"
 STAGE_COLOURS = ("#2a6fbb", "#58a4d8", "#9fd0ea", "#e9c46a", "#f4a261", "#e76f51", "#8d6cab", "#6b9080", "#b5b5b5")
 MOST_STAGES = 8  # named in the picture; the rest is added up
 
@@ -84,7 +84,10 @@ def _density(axes: Any, time: np.ndarray, table: dict[str, np.ndarray]) -> None:
     found = [(name, values, colour) for name, values, colour in found if values is not None]
     for name, values, colour in found:
         axes.plot(time, values, color=colour, linewidth=1.8, label=name)
-    if not found:
+    volume = _column(table, "volume_ratio")
+    if volume is not None:
+        axes.plot(time, volume, color=GREEN, linewidth=1.5, marker=".", markersize=3, label="surface volume / particle volume")
+    if not found and volume is None:
         _nothing(axes)
         return
     if all(0.1 < np.nanmedian(values) < 10 for _, values, _ in found):
