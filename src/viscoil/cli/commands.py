@@ -311,3 +311,30 @@ def stages(
     from viscoil.cli import results
 
     return results.bench_stages(solver, particles, iterations, json, machine or Machine())
+
+
+@bench.command(
+    name="export",
+    help_epilogue="Examples:\n  viscoil bench export\n  viscoil bench export --particles 20000 --frames 50 --formats usd,abc",
+)
+def bench_export(
+    *, particles: int = 100_000, frames: int = 100, formats: str = "", what: str = "particles", json: Path | None = None
+) -> int:
+    """Time, size and memory of exports, each format in a process of its own.
+
+    Parameters
+    ----------
+    particles
+        Particles of the made-up run.
+    frames
+        Its frames.
+    formats
+        Formats, separated by commas; all when left out.
+    what
+        particles, surface or all.
+    json
+        File for the results.
+    """
+    from viscoil.cli import results
+
+    return results.bench_export(particles, frames, formats, what, json)

@@ -107,3 +107,23 @@ def bench_stages(solver: str, particles: str, iterations: int, file: Path | None
     for note in result["notes"]:
         print(f"\n{note}")
     return 0
+
+
+def bench_export(particles: int, frames: int, formats: str, what: str, file: Path | None) -> int:
+    """Time, size and memory of exports."""
+    from viscoil.bench import export as bench
+    from viscoil.io.export import check
+
+    if particles < 1 or frames < 1:
+        raise SceneError(f"expected at least one particle and one frame; got {particles} and {frames}")
+    chosen = [name.strip() for name in formats.split(",") if name.strip()]
+    for name in chosen or [""]:
+        check(name or "vtk", what)
+    result = bench.main(particles, frames, chosen, what, say=lambda text: print(text, file=sys.stderr))
+    title, columns, rows = bench.table(result)
+    show.table(columns, rows, title)
+    if file is not None:
+        from viscoil.io.atomic import write_atomic
+
+        write_atomic(file, json.dumps(result, indent=2).encode())
+    return 1 if any("error" in row for row in result["rows"]) else 0

@@ -153,10 +153,12 @@ class _Archive:
         position = fields.pop("position")
         sample.setPositions(kit.array(position))
         sample.setSelfBounds(kit.box(position))
-        ids = fields.get("id", np.arange(len(frame)))
+        ids = fields.get("id", np.arange(len(frame), dtype=np.int32))
         if ids.dtype == np.int32:
             fields.pop("id", None)
-        sample.setIds(kit.array((ids % 2**31).astype(np.int32)))  # longer ids are whole in a parameter of their own
+        else:  # whole in a parameter of their own
+            ids = (ids % 2**31).astype(np.int32)
+        sample.setIds(kit.array(ids))
         sample.setVelocities(kit.array(fields.pop("velocity", np.zeros_like(position))))
         width = np.array([frame.spacing], np.float32)
         sample.setWidths(kit.Geom.OFloatGeomParamSample(kit.array(width), kit.constant))

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from viscoil.errors import RunFolderError
 
 # Leading dot: hidden from listings and from ParaView's grouping of numbered files.
 _PREFIX, _SUFFIX = ".", ".part"
+_NUMBERS = itertools.count()
 
 
 def write_atomic(path: Path, *parts: bytes | bytearray | memoryview) -> Path:
@@ -40,7 +42,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
     Nothing is left of it when the block ends with an error. Libraries report a full disk as RuntimeError.
     """
-    temporary = path.with_name(f"{_PREFIX}{path.stem}.{os.getpid()}{_SUFFIX}{path.suffix}")
+    # Numbered, because a library may remember a file by its name.
+    temporary = path.with_name(f"{_PREFIX}{path.stem}.{os.getpid()}.{next(_NUMBERS)}{_SUFFIX}{path.suffix}")
     try:
         yield temporary
         with open(temporary, "rb+") as file:

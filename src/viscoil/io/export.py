@@ -52,7 +52,7 @@ def export(
     called with the number of each frame read. Positions and all other numbers are exactly the run's. Files that already
     hold the right content are left alone; an export that was cut short is continued or written anew.
     """
-    _check(format, what)
+    check(format, what)
     chosen = FORMATS[format]
     if chosen.needs:
         require(*chosen.needs)
@@ -75,7 +75,8 @@ def export(
         lock.release()
 
 
-def _check(format: str, what: str) -> None:
+def check(format: str, what: str = "particles") -> None:
+    """Raise SceneError when there is no such format or no such thing to export."""
     if format not in FORMATS:
         raise SceneError(
             f'there is no export format "{format}"; there are {", ".join(FORMATS)}.{did_you_mean(format, FORMATS)}',

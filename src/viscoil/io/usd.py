@@ -27,7 +27,7 @@ from viscoil.surface.mesh import SurfaceMesh
 
 SUFFIXES = (".usdc", ".usd")
 PURPOSE = "to write USD"
-_SAVE_AFTER = 64e6  # bytes of samples kept in memory before they are handed to the file
+_SAVE_AFTER = 32e6  # bytes of samples kept in memory before they are handed to the file
 _OWN = {"position": "points", "velocity": "velocities", "id": "ids", "normal": "normals"}  # fields with a place of their own
 
 
@@ -104,7 +104,6 @@ class _Stage:
             self.stage.SetEndTimeCode(self.times[-1])
         self.layer.customLayerData = {"viscoil": {"stamp": self.target.stamp, "format": 1}}
         self.layer.Save()
-        self.samples.clear()
 
     def _first(self, frame: Frame) -> None:
         axis = self.UsdGeom.Tokens.z if frame.up == "z" else self.UsdGeom.Tokens.y
@@ -200,6 +199,8 @@ class _Samples:
     def _attribute(self, name: str, column: np.ndarray) -> tuple[Any, Any, Any]:
         if name not in self.attributes:
             self.attributes[name] = self._create(name, column)
+            if self.s.times:  # a field that earlier frames do not have: else they would show its first values
+                self.attributes[name][0].Set(self.s.Sdf.ValueBlock(), self.s.times[0])
         return self.attributes[name]
 
     def _create(self, name: str, column: np.ndarray) -> tuple[Any, Any, Any]:
@@ -302,10 +303,9 @@ class _BodyPrims:
 
 def read(path: Path) -> Iterator[Frame]:
     """The frames of a file written by :func:`write`."""
-    Usd, UsdGeom = require("pxr.Usd", "to read USD"), require("pxr.UsdGeom", "to read USD")
-    Tf = require("pxr.Tf", "to read USD")
+    Sdf, Tf, Usd, UsdGeom = (require(f"pxr.{name}", "to read USD") for name in ("Sdf", "Tf", "Usd", "UsdGeom"))
     try:
-        stage = Usd.Stage.Open(str(path), Usd.Stage.LoadAll)
+        stage = Usd.Stage.Open(Sdf.Layer.OpenAsAnonymous(str(path)))  # the file as it is now, not as USD remembers it
     except Tf.ErrorException as error:
         raise RunFolderError(f"{path} cannot be read as USD: {' '.join(str(error).split())[:200]}") from error
     world = stage.GetPrimAtPath("/World")
