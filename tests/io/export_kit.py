@@ -79,6 +79,6 @@ def make_surface(run: Run, index: int) -> SurfaceMesh:
 
 def use_made_up_surfaces(monkeypatch) -> None:
     """Exports take :func:`make_surface` instead of computing surfaces."""
-    monkeypatch.setattr(module, "_make_surfaces", lambda run, indices: None)
+    monkeypatch.setattr(module, "_make_surfaces", lambda run, indices, progress: None)
     monkeypatch.setattr(module, "_surface", make_surface)
     monkeypatch.setattr(module, "_surface_file", lambda run, index: run.frame_path(index))

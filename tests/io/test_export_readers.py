@@ -177,8 +177,8 @@ def test_alembic_opens_everything(run, tmp_path, monkeypatch):
     world = AbcGeom.IXform(archive.getTop(), "world")
     upright = world.getSchema().getValue().getMatrix()
     assert tuple(imath.V3d(1, 2, 3) * upright) == (1, 3, -2), "z-up turned to Alembic's y-up"
-    points = AbcGeom.IPoints(world, "particles").getSchema()
-    shape = AbcGeom.IPolyMesh(world, "surface").getSchema()
+    points = AbcGeom.IPoints(AbcGeom.IXform(world, "particles"), "points").getSchema()
+    shape = AbcGeom.IPolyMesh(AbcGeom.IXform(world, "surface"), "mesh").getSchema()
     assert points.getNumSamples() == shape.getNumSamples() == len(COUNTS)
     for index, count in enumerate(COUNTS):
         assert points.getTimeSampling().getSampleTime(index) == pytest.approx(index * FRAME_TIME)
@@ -210,6 +210,7 @@ def test_alembic_opens_everything(run, tmp_path, monkeypatch):
 
 def test_alembic_with_uneven_times(run, tmp_path):
     archive = Abc.IArchive(str(export(run, "abc", tmp_path / "some.abc", frames="0,2,3")))
-    schema = AbcGeom.IPoints(AbcGeom.IXform(archive.getTop(), "world"), "particles").getSchema()
+    world = AbcGeom.IXform(archive.getTop(), "world")
+    schema = AbcGeom.IPoints(AbcGeom.IXform(world, "particles"), "points").getSchema()
     times = [schema.getTimeSampling().getSampleTime(k) for k in range(schema.getNumSamples())]
     assert times == [k * FRAME_TIME for k in (0, 2, 3)]

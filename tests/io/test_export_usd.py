@@ -53,7 +53,11 @@ def test_particles(opened):
         assert np.array(points.GetVelocitiesAttr().Get(index)).tobytes() == frame["velocity"].tobytes()
         assert list(points.GetIdsAttr().Get(index)) == frame["id"].tolist()
         assert np.array(primvars.GetPrimvar("density").Get(index)).tobytes() == frame["density"].tobytes()
-        assert list(primvars.GetPrimvar("born").Get(index)) == frame["born"].tolist()
+        assert list(primvars.GetPrimvar("id").Get(index)) == frame["id"].tolist()
+        # Wide integers are no primvars: Blender would drop all others with them.
+        assert list(points.GetPrim().GetAttribute("viscoil:born").Get(index)) == frame["born"].tolist()
+        found = {str(primvar.GetTypeName()) for primvar in primvars.GetPrimvars()}
+        assert found <= {"float[]", "int[]", "uchar[]", "vector3f[]", "color3f[]"}
         for k, axis in enumerate("xyz"):  # a tensor as three vectors: matrices are dropped by other programs
             row = primvars.GetPrimvar(f"stress_{axis}")
             assert row.GetInterpolation() == "vertex" and row.GetTypeName() == "vector3f[]"

@@ -232,7 +232,10 @@ def plot(run: Path, /, *, output: Output = None) -> None:
     "  viscoil export runs/dam_break-1 --to abc --frames 10:50 -o splash.abc\n"
     "  viscoil export runs/dam_break-1 --to glb --what surface --frames -1"
 )
-def export(run: Path, /, *, to: str, what: str = "particles", frames: str | None = None, output: Output = None) -> None:
+def export(
+    run: Path, /, *, to: str, what: str = "particles",
+    frames: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None, output: Output = None,
+) -> None:  # fmt: skip
     """Write the frames of a run for other programs: Blender, Houdini, ParaView, the web.
 
     Parameters

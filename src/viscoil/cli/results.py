@@ -48,8 +48,14 @@ def export(path: Path, to: str, output: Path | None, what: str, frames: str | No
 
     run = Run.open(path)
     with counter(len(frame_range(frames, run.frames)), f"exporting {to}") as count:
-        found = write(run, to, output, count, what, frames)
+        found = write(run, to, output, count, what, frames, _surface_made)
     print(found)
+
+
+def _surface_made(row: dict[str, Any], done: int, total: int) -> None:
+    """About ten lines while missing surfaces are computed."""
+    if done == total or done % max(1, total // 10) == 0:
+        print(f"computing surfaces: {done}/{total} frames (frame {row['frame']})", file=sys.stderr)
 
 
 def validate(cases: list[str], *, quick: bool, plots: Path | None, as_json: bool, machine: Any) -> int:

@@ -1,9 +1,11 @@
 """Alembic: one .abc with particles, surface and solids, written frame by frame (Ogawa, through alembic3d).
 
-    /world                  turned upright when the scene is z-up: Alembic files are y-up; ``viscoil`` = header as JSON
-    /world/particles        points with velocities, ids, widths and one parameter per other column
-    /world/surface          polygons with velocities, normals, Cd and parameters
-    /world/solids/NAME      a transform with its motion, and the mesh; containers are hidden
+    /world                    turned upright when the scene is z-up: Alembic files are y-up; ``viscoil`` = header as JSON
+    /world/particles/points   points with velocities, ids, widths and one parameter per other column
+    /world/surface/mesh       polygons with velocities, normals, Cd and parameters
+    /world/solids/NAME/mesh   under a transform with its motion; containers are hidden
+
+Every shape has a transform of its own, because programs name what they import after it.
 
 Alembic's faces run clockwise. The bindings know 32-bit integers only: longer ones become doubles, exact up to 2^53.
 """
@@ -143,9 +145,16 @@ class _Archive:
         schema.set(sample)
         self.about = kit.Abc.OStringProperty(schema.getUserProperties(), "viscoil", self.clock)
         if self.target.particles:
-            self.parts["particles"] = _Geometry(kit, kit.Geom.OPoints(self.world, "particles", self.clock), self.clock)
+            points = kit.Geom.OPoints(self._node("particles"), "points", self.clock)
+            self.parts["particles"] = _Geometry(kit, points, self.clock)
         if self.target.surface:
-            self.parts["surface"] = _Geometry(kit, kit.Geom.OPolyMesh(self.world, "surface", self.clock), self.clock)
+            polygons = kit.Geom.OPolyMesh(self._node("surface"), "mesh", self.clock)
+            self.parts["surface"] = _Geometry(kit, polygons, self.clock)
+
+    def _node(self, name: str) -> Any:
+        node = self.kit.Geom.OXform(self.world, name)
+        node.getSchema().set(self.kit.Geom.XformSample())
+        return node
 
     def _particles(self, frame: Frame) -> None:
         kit, fields = self.kit, dict(frame.fields)
@@ -186,8 +195,7 @@ class _Archive:
     def _define(self, body: Body) -> None:
         kit = self.kit
         if self.group is None:
-            self.group = kit.Geom.OXform(self.world, "solids")
-            self.group.getSchema().set(kit.Geom.XformSample())
+            self.group = self._node("solids")
         node = kit.Geom.OXform(self.group, body.name.replace("/", " "), self.clock)
         visible = kit.Geom.CreateVisibilityProperty(node, self.clock)
         transform = node.getSchema()
@@ -196,7 +204,7 @@ class _Archive:
             rest.setMatrix(kit.matrix(body.pose))
             transform.set(rest)
             visible.setValue(0)
-        shape = kit.Geom.OPolyMesh(node, "shape")
+        shape = kit.Geom.OPolyMesh(node, "mesh")
         corners = np.ascontiguousarray(body.triangles[:, ::-1], np.int32).ravel()
         sample = _polygons(kit, np.array(body.vertices), corners)
         normals = np.ascontiguousarray(body.corner_normals().reshape(-1, 3, 3)[:, ::-1]).reshape(-1, 3)
@@ -280,7 +288,7 @@ def read(path: Path) -> Iterator[Frame]:
         archive = kit.Abc.IArchive(str(path))
         world = kit.Geom.IXform(archive.getTop(), "world")
         about = kit.Abc.IStringProperty(world.getSchema().getUserProperties(), "viscoil")
-        points = kit.Geom.IPoints(world, "particles").getSchema()
+        points = kit.Geom.IPoints(kit.Geom.IXform(world, "particles"), "points").getSchema()
         parameters = points.getArbGeomParams()
     except RuntimeError as error:
         raise RunFolderError(f"{path} holds no particles written by viscoil ({' '.join(str(error).split())[:200]}).") from error
@@ -303,7 +311,7 @@ def read(path: Path) -> Iterator[Frame]:
 def _parameter(kit: _Kit, parameters: Any, column: str, about: columns.Layout, when: Any) -> Any:
     for field, form in about.items():
         kind = np.dtype(form["type"])
-        if column in columns.names(field, form["shape"], kind.kind == "f"):
+        if column in columns.names(field, form):
             vector = kind.kind == "f" and tuple(form["shape"]) in ((3,), (3, 3))
             reader = getattr(kit.Geom, f"I{_KINDS[_stored(kind).name][vector]}GeomParam")
             return reader(parameters, column).getExpandedValue(when).getVals()

@@ -1,7 +1,8 @@
 """Fields as columns: numbers and 3-vectors only, which is what exchange formats and their readers understand.
 
 A tensor (n, 3, 3) becomes three vectors, its rows: ``stress_x``, ``stress_y``, ``stress_z``. Anything else of several
-components becomes one number each: ``conformation_0`` ... ``conformation_5``. The layout remembers what it was.
+components becomes one number each: ``conformation_0`` ... ``conformation_5``. Where even vectors are too much, a vector
+becomes ``velocity_x``, ``velocity_y``, ``velocity_z`` and a tensor nine numbers. The layout remembers what it was.
 """
 
 from collections.abc import Callable
@@ -17,9 +18,10 @@ def layout(fields: dict[str, np.ndarray]) -> Layout:
     return {name: {"type": values.dtype.name, "shape": list(values.shape[1:])} for name, values in fields.items()}
 
 
-def names(field: str, shape: tuple[int, ...] | list[int], vectors: bool = True) -> list[str]:
-    """Names of the columns of a field. ``vectors``: its type may stand in columns of three (floats may)."""
-    shape = tuple(shape)
+def names(field: str, form: dict[str, Any], vectors: bool = True) -> list[str]:
+    """Names of the columns of a field. ``vectors``: columns of three floats are welcome."""
+    shape = tuple(form["shape"])
+    vectors = vectors and np.dtype(form["type"]).kind == "f"
     if shape == () or (shape == (3,) and vectors):
         return [field]
     if shape == (3,) or (shape == (3, 3) and vectors):
@@ -27,24 +29,19 @@ def names(field: str, shape: tuple[int, ...] | list[int], vectors: bool = True) 
     return [f"{field}_{k}" for k in range(int(np.prod(shape)))]
 
 
-def split(field: str, values: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """The columns of a field: (n,) numbers or, for floats, (n, 3) vectors."""
-    vectors = values.dtype.kind == "f"
-    found = names(field, values.shape[1:], vectors)
-    if len(found) == 1:
-        return [(found[0], values.reshape(len(values), -1)[:, 0] if values.shape[1:] == (1,) else values)]
-    pieces = values.reshape(len(values), len(found), -1) if len(values) else values.reshape(0, len(found), 1)
-    if values.shape[1:] != (3, 3) or not vectors:
-        return [(name, np.ascontiguousarray(pieces[:, k, 0])) for k, name in enumerate(found)]
-    return [(name, np.ascontiguousarray(values[:, k])) for k, name in enumerate(found)]
+def split(field: str, values: np.ndarray, vectors: bool = True) -> list[tuple[str, np.ndarray]]:
+    """The columns of a field: (n,) numbers or, for floats and with ``vectors``, (n, 3) vectors."""
+    found = names(field, layout({field: values})[field], vectors)
+    width = int(np.prod(values.shape[1:])) // len(found)
+    pieces = values.reshape(len(values), len(found), width)
+    return [(name, np.ascontiguousarray(pieces[:, k] if width > 1 else pieces[:, k, 0])) for k, name in enumerate(found)]
 
 
-def join(about: Layout, column: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
+def join(about: Layout, column: Callable[[str], np.ndarray], vectors: bool = True) -> dict[str, np.ndarray]:
     """The fields of a layout; ``column`` gives the values of a column by name."""
     fields = {}
-    for name, form in about.items():
-        kind, shape = np.dtype(form["type"]), tuple(form["shape"])
-        pieces = [np.asarray(column(part)) for part in names(name, shape, kind.kind == "f")]
+    for field, form in about.items():
+        pieces = [np.asarray(column(part)) for part in names(field, form, vectors)]
         values = pieces[0] if len(pieces) == 1 else np.stack(pieces, axis=1)
-        fields[name] = np.ascontiguousarray(values.reshape(len(pieces[0]), *shape).astype(kind))
+        fields[field] = np.ascontiguousarray(values.reshape(len(pieces[0]), *form["shape"]).astype(form["type"]))
     return fields

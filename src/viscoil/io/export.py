@@ -5,9 +5,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import viscoil
-from viscoil.errors import RunFolderError, SceneError
+from viscoil.errors import RunFolderError, SceneError, SurfaceFailed
 from viscoil.extras import require
 from viscoil.io import alembic, glb, npz, ply, usd, vtk
 from viscoil.io.atomic import explain, remove_leftovers
@@ -44,12 +45,14 @@ FORMATS: dict[str, Format] = {
 def export(
     run: Run, format: str, out: Path | str | None = None, progress: Callable[[int], None] | None = None,
     what: str = "particles", frames: str | None = None,
+    surface_progress: Callable[[dict[str, Any], int, int], None] | None = None,
 ) -> Path:  # fmt: skip
     """Write frames of ``run`` in ``format`` and return the file or folder to open.
 
     ``out`` is a folder (default RUN/export/FORMAT), or the file itself for formats that write one. ``what`` is
     "particles", "surface" or "all"; solids come with each. ``frames`` is a range such as "10:50:2". ``progress`` is
-    called with the number of each frame read. Positions and all other numbers are exactly the run's. Files that already
+    called with the number of each frame read, ``surface_progress`` as by ``surface_run`` while missing surfaces are made.
+    Positions and all other numbers are exactly the run's. Files that already
     hold the right content are left alone; an export that was cut short is continued or written anew.
     """
     check(format, what)
@@ -60,7 +63,7 @@ def export(
         raise RunFolderError(f"{run.path} has no frames to export yet.")
     indices = frame_range(frames, run.frames)
     if what != "particles":
-        _make_surfaces(run, indices)
+        _make_surfaces(run, indices, surface_progress)
     target = _target(run, format, out, what, indices)
     try:
         target.folder.mkdir(parents=True, exist_ok=True)
@@ -129,11 +132,16 @@ def _read(run: Run, target: Target, progress: Callable[[int], None] | None) -> I
 
 
 # Surfaces are computed by a layer above this one, so it is only loaded when they are asked for.
-def _make_surfaces(run: Run, indices: list[int]) -> None:
-    """Compute, in parallel, those that are not on disk yet."""
+def _make_surfaces(run: Run, indices: list[int], progress: Any = None) -> None:
+    """Compute, in parallel, those that are not on disk yet. Whatever surface a frame has is right."""
+    from viscoil.surface import store
     from viscoil.surface.job import surface_run
 
-    surface_run(run, frames=indices)
+    missing = [index for index in indices if store.usable(run, index, None) is None]
+    if not missing:
+        return
+    for index, why in surface_run(run, missing, progress=progress).failed.items():
+        raise SurfaceFailed(f"nothing was exported: frame {index} has no surface: {why}")
 
 
 def _surface(run: Run, index: int) -> SurfaceMesh:

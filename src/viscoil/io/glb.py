@@ -1,8 +1,9 @@
 """glTF 2.0 in one binary file per frame: particles as points, the surface with its material, solids in their places.
 
 glTF is y-up; a z-up scene is turned by its root node, so that all numbers stay the run's. Vertex attributes of our own
-begin with an underscore (``_VELOCITY``, ``_DENSITY``) and are 32-bit floats, the widest type glTF has: doubles are
-rounded, integers beyond 2^24 are split into ``_ID_HIGH`` · 2^24 + ``_ID``.
+begin with an underscore (``_DENSITY``, ``_VELOCITY_X``) and are 32-bit floats, the widest type glTF has: doubles are
+rounded, integers beyond 2^24 are split into ``_ID_HIGH`` · 2^24 + ``_ID``. All are single numbers: Blender's importer
+mixes up attributes of different widths.
 """
 
 import json
@@ -58,15 +59,20 @@ def _particles(file: "_File", frame: Frame) -> list[dict[str, Any]]:
     attributes = {"POSITION": file.array(frame["position"], bounds=True)}
     if len(frame.materials) > 1:
         attributes["COLOR_0"] = file.colours(particle_colours(frame))
-    for field, values in frame.fields.items():
-        if field == "position":
-            continue
-        for name, column in columns.split(field, values):
-            for ending, numbers in _floats(name, column):
-                attributes[_semantic(name) + ending] = file.array(numbers)
+    attributes |= _own(file, {name: values for name, values in frame.fields.items() if name != "position"})
     colour = colour_of(frame.materials[0]) if len(frame.materials) == 1 else (1.0, 1.0, 1.0)
     material = file.material("particles", {"baseColorFactor": [*linear(colour).tolist(), 1.0], "roughnessFactor": 0.6})
     return [{"attributes": attributes, "mode": _POINTS, "material": material}]
+
+
+def _own(file: "_File", fields: dict[str, np.ndarray]) -> dict[str, int]:
+    """Attributes for fields that glTF has no name for."""
+    found = {}
+    for field, values in fields.items():
+        for name, column in columns.split(field, values, vectors=False):
+            for ending, numbers in _floats(name, column):
+                found[_semantic(name) + ending] = file.array(numbers)
+    return found
 
 
 def _floats(name: str, column: np.ndarray) -> list[tuple[str, np.ndarray]]:
@@ -91,11 +97,7 @@ def _surface(file: "_File", surface: SurfaceMesh) -> list[dict[str, Any]]:
     attributes = {"POSITION": file.array(surface.vertices, bounds=True)}
     if "normal" in surface.fields:
         attributes["NORMAL"] = file.array(_unit(surface["normal"]))
-    for field, values in surface.fields.items():
-        if field not in ("normal", "colour"):
-            for name, column in columns.split(field, values):
-                for ending, numbers in _floats(name, column):
-                    attributes[_semantic(name) + ending] = file.array(numbers)
+    attributes |= _own(file, {name: values for name, values in surface.fields.items() if name not in ("normal", "colour")})
     owner, primitives = face_materials(surface), []
     for k, description in enumerate(surface.materials or [{}]):
         chosen = surface.triangles[owner == k]
@@ -186,7 +188,8 @@ class _File:
             "KHR_materials_volume": {"thicknessFactor": 0.5 * depth, **attenuation},
         }
         self.extensions.update(used)
-        base = [1.0, 1.0, 1.0, 1.0] if look.haze == 0 else [*colour, 1.0]
+        # Half of the colour at the surface: viewers that cannot show what is inside then do not show chalk.
+        base = [*(part**0.5 for part in colour), 1.0]
         surface = {"baseColorFactor": base, "roughnessFactor": look.roughness}
         return self.material(name, surface, extensions=used, **glow)
 
@@ -241,13 +244,13 @@ def read(path: Path) -> Frame:
         def column(name: str) -> np.ndarray:
             if not attributes:
                 return np.zeros(0, np.float32)
-            if name == "position":
-                return floats("POSITION")
             high = _semantic(name) + "_HIGH"
             if high not in attributes:
                 return floats(_semantic(name))
             return floats(_semantic(name)).astype(np.int64) + floats(high).astype(np.int64) * _SPLIT
 
-        return Frame.from_header(about["header"], columns.join(about["fields"], column))
+        fields = {"position": floats("POSITION") if attributes else np.zeros((0, 3), np.float32)}
+        others = {name: form for name, form in about["fields"].items() if name != "position"}
+        return Frame.from_header(about["header"], fields | columns.join(others, column, vectors=False))
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise RunFolderError(f"{path} cannot be read as a frame: {error}.") from error

@@ -3,7 +3,8 @@
 Saving after every few frames hands the samples to the file, so memory does not grow with the length of the run.
 
     /World                     metres, up-axis and frame rate of the run; ``viscoil:frame`` = all but the arrays, as JSON
-    /World/Particles           Points: points, velocities, ids, widths, primvars for every other field
+    /World/Particles           Points: points, velocities, ids, widths, primvars for every other field; wide numbers (see
+                               _TYPES) are plain attributes ``viscoil:NAME``
     /World/Surface             Mesh with velocities, normals and primvars; one GeomSubset per material when there are several
     /World/Solids/NAME         Mesh with its motion; containers have the purpose "guide", so that they hide nothing
     /World/Looks/NAME          UsdPreviewSurface per material
@@ -28,7 +29,7 @@ from viscoil.surface.mesh import SurfaceMesh
 SUFFIXES = (".usdc", ".usd")
 PURPOSE = "to write USD"
 _SAVE_AFTER = 32e6  # bytes of samples kept in memory before they are handed to the file
-_OWN = {"position": "points", "velocity": "velocities", "id": "ids", "normal": "normals"}  # fields with a place of their own
+_OWN = ("position", "velocity", "id", "normal")  # fields that USD has a place for
 
 
 def write(moments: Iterable[Moment], target: Target) -> Path:
@@ -171,12 +172,15 @@ class _Samples:
         self.primvars = stage.UsdGeom.PrimvarsAPI(prim)
         self.attributes: dict[str, tuple[Any, Any, Any]] = {}  # column -> (attribute, Vt array class, NumPy type)
         self.extent = prim.CreateExtentAttr()
+        self.numbered = hasattr(prim, "CreateIdsAttr")  # points have ids, meshes have none
 
     def set(self, fields: dict[str, np.ndarray], code: float, margin: float) -> int:
         """Author all columns of all fields; the bytes they take."""
         written, size = set(), 0
         for field, values in fields.items():
             pieces = [(field, values)] if field in _OWN or field == "displayColor" else columns.split(field, values)
+            if field == "id" and values.dtype == np.int32 and self.numbered:
+                pieces = [("ids", values), ("id", values)]  # twice: Blender takes the primvar only
             for name, column in pieces:
                 attribute, array, kind = self._attribute(name, column)
                 attribute.Set(array.FromNumpy(np.ascontiguousarray(column, kind)), code)
@@ -211,7 +215,7 @@ class _Samples:
         if name == "normal":
             self.prim.SetNormalsInterpolation(tokens.vertex)
             return self.prim.CreateNormalsAttr(), Vt.Vec3fArray, np.float32
-        if name == "id" and hasattr(self.prim, "CreateIdsAttr"):
+        if name == "ids" or (name == "id" and column.dtype != np.int32 and self.numbered):
             return self.prim.CreateIdsAttr(), Vt.Int64Array, np.int64
         if name == "displayColor":
             primvar = self.primvars.CreatePrimvar(name, self.s.Sdf.ValueTypeNames.Color3fArray, tokens.vertex)
@@ -219,10 +223,15 @@ class _Samples:
         kind = column.dtype if column.dtype.name in _TYPES else np.dtype(np.int32)  # small integers are widened
         scalar, vector = _TYPES[kind.name]
         usd, array = vector if column.ndim > 1 else scalar
+        if column.ndim == 1 and kind.name in _WIDE:
+            own = self.prim.GetPrim().CreateAttribute(f"viscoil:{name}", getattr(self.s.Sdf.ValueTypeNames, usd), custom=True)
+            return own, getattr(Vt, array), kind
         primvar = self.primvars.CreatePrimvar(name, getattr(self.s.Sdf.ValueTypeNames, usd), tokens.vertex)
         return primvar.GetAttr(), getattr(Vt, array), kind
 
 
+# Blender 5 gives up on all primvars of a prim that has one of such a type.
+_WIDE = ("float64", "int64", "uint32", "uint64")
 # NumPy type -> (USD type, array class) of numbers and of 3-vectors.
 _TYPES: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
     "float32": (("FloatArray", "FloatArray"), ("Vector3fArray", "Vec3fArray")),
@@ -319,6 +328,7 @@ def read(path: Path) -> Iterator[Frame]:
         known = json.loads(about.Get(code))
 
         def column(name: str, code: float = code) -> np.ndarray:
-            return np.array((own[name] if name in own else primvars.GetPrimvar(name)).Get(code))
+            wide = points.GetPrim().GetAttribute(f"viscoil:{name}")
+            return np.array((own.get(name) or wide or primvars.GetPrimvar(name)).Get(code))
 
         yield Frame.from_header(known["header"], columns.join(known["fields"], column))
