@@ -18,7 +18,7 @@ class Pieces:
 
 def pieces(vertices: np.ndarray, triangles: np.ndarray) -> Pieces:
     """Connected pieces and their signed volumes."""
-    roots = _roots(triangles, len(vertices))
+    roots = connected(np.concatenate([triangles[:, :2], triangles[:, 1:]]), len(vertices))
     _, of_vertex = np.unique(roots, return_inverse=True)
     count = int(of_vertex.max()) + 1 if len(of_vertex) else 0
     corners = vertices.astype(np.float64)
@@ -30,10 +30,12 @@ def pieces(vertices: np.ndarray, triangles: np.ndarray) -> Pieces:
     return Pieces(of_vertex.astype(np.int32), volume)
 
 
-def _roots(triangles: np.ndarray, count: int) -> np.ndarray:
-    """The smallest vertex each vertex is connected with: hook larger roots onto smaller ones, then shorten all chains."""
+def connected(edges: np.ndarray, count: int) -> np.ndarray:
+    """The smallest number that each of ``count`` things is connected with through ``edges`` (e, 2).
+
+    Hooks larger roots onto smaller ones, then shortens all chains, until no edge is left between two roots.
+    """
     parent = np.arange(count, dtype=np.int64)
-    edges = np.concatenate([triangles[:, :2], triangles[:, 1:]])
     while True:
         a, b = parent[edges[:, 0]], parent[edges[:, 1]]
         open_ = a != b

@@ -215,7 +215,7 @@ class Worker:
     """A process running :mod:`viscoil.surface.worker`."""
 
     def __init__(self, run: Run, options: Options, workers: int) -> None:
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._process = subprocess.Popen(
             [sys.executable, "-m", "viscoil.surface.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self._errors, env=_environment(workers), encoding="utf-8",
