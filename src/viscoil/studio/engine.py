@@ -56,6 +56,7 @@ class Engine:
         self._placed_at: float | None = None  # when something was placed by hand before the first step
         self._fields: tuple[str, ...] = ()
         self._every_frame = False
+        self._owing = False  # a recording waits for this frame: not a step before it is sent
         self._credit = True  # the last frame was taken
         self._wanted = False  # a frame should be sent even though nothing moves
         self._sent, self._cost = 0.0, 0.0
@@ -71,20 +72,24 @@ class Engine:
         """Until told to quit or the parent is gone."""
         self._say_state("empty")
         while not self._done:
-            for command in self._commands(self._patience()):
-                self._guarded(self._obey, command)
-            if self._done:
-                break
-            if self._placed_at is not None and (self._playing or perf_counter() - self._placed_at > 2 * IDLE):
-                self._guarded(self._build, False)
-            if self._playing and self._ahead() <= 0:
-                self._guarded(self._go_on)
-            self._tell_edits()
-            self._publish()
+            self.turn(self._patience())
+
+    def turn(self, wait: float) -> None:
+        """Once around: obey, go on by a step, tell."""
+        for command in self._commands(wait):
+            self._guarded(self._obey, command)
+        if self._done:
+            return
+        if self._placed_at is not None and (self._playing or perf_counter() - self._placed_at > 2 * IDLE):
+            self._guarded(self._build, False)
+        if self._playing and not self._owing and self._ahead() <= 0:
+            self._guarded(self._go_on)
+        self._tell_edits()
+        self._publish()
 
     def _patience(self) -> float:
         """Seconds to wait for commands."""
-        if not self._playing:
+        if not self._playing or self._owing:
             return 0.02 if self._wanted and self._credit else IDLE
         return min(max(self._ahead(), 0.0), UPDATE)
 
@@ -165,6 +170,7 @@ class Engine:
             case m.Watch(fields=fields, every_frame=every):
                 self._wanted = self._wanted or fields != self._fields
                 self._fields, self._every_frame = fields, every
+                self._owing = self._owing and every
             case m.Taken():
                 self._credit = True
             case m.Save(folder=folder):
@@ -211,7 +217,7 @@ class Engine:
             self.sim = Simulation(self.scene, device=device, threads=threads)
         finally:
             self._serial += 1
-            self._rows, self._said = [], 0
+            self._rows, self._said, self._owing = [], 0, False
             self._marks.clear()
             self._keep_time()
         self._rows.append(self._row())
@@ -367,11 +373,7 @@ class Engine:
             self._edited_at = self._edited_at or now
         if sim.frame_index > index:
             self._rows.append(self._row())
-            while self._every_frame and not self._credit and not self._done:  # a recording misses none
-                for command in self._commands(IDLE):
-                    self._guarded(self._obey, command)
-            if self._every_frame:
-                self._publish(at_once=True)
+            self._owing = self._every_frame
 
     def _row(self) -> dict[str, Any]:
         metrics = self.sim.metrics()
@@ -407,17 +409,18 @@ class Engine:
         values = {c.path: c.value for group in scene_controls(self.scene) for c in group.controls}
         self._send(m.Edited(self.scene.to_toml(), values))
 
-    def _publish(self, at_once: bool = False) -> None:
+    def _publish(self) -> None:
         """Sends the present state if somebody waits for it and it is time."""
         if self.sim is None or not self._wanted or not self._credit or self._done:
             return
         begin = perf_counter()
-        if self._playing and not at_once and begin - self._sent < max(UPDATE, self._cost / SHARE):
+        if self._playing and not self._owing and begin - self._sent < max(UPDATE, self._cost / SHARE):
             return
         frame = self.sim.frame(dict.fromkeys([*self.scene.output.fields, *self._fields]))
         whole = abs(frame.time - frame.index * self.scene.time.frame_time) < 1e-9 * max(frame.time, 1.0)
-        content = (frame.header(), self._rates(), self._rows, whole, self._serial)
-        self._rows, self._wanted, self._credit = [], False, False
+        nozzles = [nozzle.pose(frame.time) for nozzle in self.sim.nozzles]
+        content = m.FrameSent(frame.header(), self._rates(), self._rows, whole, self._serial, nozzles)
+        self._rows, self._wanted, self._credit, self._owing = [], False, False, False
         try:
             m.send_arrays(self._pipe, content, frame.fields)
         except OSError:

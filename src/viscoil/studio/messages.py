@@ -4,14 +4,13 @@ Commands go to the simulation's process, events come back. At most one frame is 
 the next one only after the last was taken, so that nobody who watches can hold it up.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
 from viscoil.controls import Group
-from viscoil.io.frame import Frame
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -188,15 +187,16 @@ class Saved:
     command: str  # that goes on with it
 
 
-@dataclass
-class FrameReady:
-    """A frame, how fast it goes, and the rows of metrics of the frames finished since the last one."""
+@dataclass(frozen=True)
+class FrameSent:
+    """A frame (its fields follow as arrays), how fast it goes, and the metrics of the frames finished since the last one."""
 
-    frame: Frame
+    header: dict[str, Any]
     rates: dict[str, float]  # steps, frames and simulated seconds per second
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    whole: bool = True  # at the end of a frame, not between
-    serial: int = 0  # counts scenes: frames of an older one are not shown
+    rows: list[dict[str, Any]]
+    whole: bool  # at the end of a frame, not between
+    serial: int  # counts scenes: frames of an older one are not shown
+    nozzles: list[tuple[np.ndarray, np.ndarray]]  # rotation and place of each
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ a playback page.
 """
 
 import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -151,8 +150,8 @@ class Stage:
         self._nodes.append(
             self.server.scene.add_grid(
                 "/floor", width=12 * self.size, height=12 * self.size, plane="xz" if axis == 1 else "xy", cell_size=cell,
-                section_size=5 * cell, cell_color=CELLS, section_color=SECTIONS, fade_distance=9 * self.size,
-                fade_from="origin", shadow_opacity=0.35, position=tuple(place),
+                section_size=5 * cell, cell_color=CELLS, section_color=SECTIONS, infinite_grid=True,
+                fade_distance=14 * self.size, fade_strength=1.5, shadow_opacity=0.4, position=tuple(place),
             )
         )  # fmt: skip
 
@@ -264,11 +263,31 @@ class Stage:
         """What is changed inside arrives together."""
         return self.server.atomic()
 
-    @contextlib.contextmanager
-    def drawing(self) -> Iterator["Stage"]:
-        """As :meth:`atomic`, for ``with stage.drawing() as s``."""
-        with self.atomic():
-            yield self
+
+# --- the camera ------------------------------------------------------------------------------------------------------
+def framing(frame: Frame, things: tuple[Thing, ...]) -> Camera:
+    """A camera that sees the fluid, the solids, the nozzles and where the fluid may go."""
+    more = _room(frame, things)
+    # Repeated, because a camera does not look at what is only one in hundreds.
+    fields = {"position": np.concatenate([frame["position"], np.tile(more, (max(1, len(frame) // 50), 1))])}
+    around = Frame(frame.index, frame.time, frame.step, fields, frame.spacing, frame.up, solids=frame.solids)
+    return Camera.framing([around], (1150, 1000), elevation=18.0)
+
+
+def _room(frame: Frame, things: tuple[Thing, ...]) -> np.ndarray:
+    """Points (n, 3) that should be seen besides the fluid: nozzles, and the ground of containers that are not huge."""
+    position = frame["position"] if len(frame) else np.array([t.position for t in things] or [[0.0, 0, 0]], np.float32)
+    low, high = position.min(0), position.max(0)
+    reach = 2.0 * float(np.max(high - low)) + 4 * frame.spacing
+    found = [np.array([thing.position]) for thing in things if thing.kind == "emitter"]
+    for thing in things:
+        if thing.container and thing.shape.get("type") == "box":
+            corners = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, 8).T * thing.shape["size"]
+            corners = corners @ np.array(thing.rotation).T + np.array(thing.position)
+            above = high + reach
+            above[frame.up_axis] = high[frame.up_axis] + 0.1 * (high - low)[frame.up_axis]
+            found.append(np.clip(corners, low - reach, above))
+    return np.concatenate(found).astype(np.float32) if found else np.zeros((0, 3), np.float32)
 
 
 # --- shapes ----------------------------------------------------------------------------------------------------------
