@@ -239,3 +239,37 @@ def test_equal_frames_give_equal_files_whatever_the_time(run, tmp_path):
     for file in first.iterdir():
         assert file.read_bytes() == (second / file.name).read_bytes()
     assert npz.read(first / "frame_00000.npz").differences(vtk.read(export(run, "vtk") / "frame_00000.vtp")) == []
+
+
+def test_surfaces_are_computed_when_missing_and_kept_when_there(tmp_path):
+    import numpy as np
+    import trimesh
+
+    from viscoil.io.frame import Frame
+    from viscoil.surface import store
+
+    block = np.stack(np.meshgrid(*[np.arange(8)] * 3, indexing="ij"), -1).reshape(-1, 3).astype(np.float32) * np.float32(0.1)
+    run = Run.create(tmp_path / "run", "spacing = 0.1\n")
+    fields = {"position": block, "velocity": np.ones_like(block), "material": np.zeros(len(block), np.int32)}
+    for index in range(2):
+        run.write_frame(Frame(index, index / 60, index, dict(fields), 0.1, materials=[{"name": "goo"}]))
+    run.close()
+    own = store.load_or_make(run, 0, smoothing=0)  # someone's own choice of options
+    seen = []
+    folder = export(run, "ply", what="surface", surface_progress=lambda row, done, total: seen.append((row["frame"], total)))
+    assert seen == [(1, 1)], "only the missing one"
+    first, second = (trimesh.load(folder / f"surface_0000{k}.ply", process=False) for k in (0, 1))
+    assert np.array_equal(np.asarray(first.vertices, np.float32), own.vertices)
+    assert second.is_watertight and second.volume == pytest.approx(0.8**3, rel=0.1)
+    data = second.metadata["_ply_raw"]["vertex"]["data"]
+    assert np.allclose(data["velocity_y"], 1)
+
+
+def test_benchmark_from_the_command_line(tmp_path, capsys):
+    options = ["--particles", "300", "--frames", "3", "--formats", "npz,abc", "--json", str(tmp_path / "a.json")]
+    assert main(["bench", "export", *options]) == 0
+    assert "peak memory MB" in capsys.readouterr().out
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert [(row["format"], row["frames"]) for row in found["rows"]] == [("npz", 3), ("abc", 3)]
+    assert all(row["bytes"] > 3 * 300 * 28 and row["peak"] > 20e6 for row in found["rows"])
+    assert main(["bench", "export", "--formats", "vtp"]) == 2

@@ -207,7 +207,7 @@ class _Archive:
         shape = kit.Geom.OPolyMesh(node, "mesh")
         corners = np.ascontiguousarray(body.triangles[:, ::-1], np.int32).ravel()
         sample = _polygons(kit, np.array(body.vertices), corners)
-        normals = np.ascontiguousarray(body.corner_normals().reshape(-1, 3, 3)[:, ::-1]).reshape(-1, 3)
+        normals = np.ascontiguousarray(body.geometry.corner_normals().reshape(-1, 3, 3)[:, ::-1]).reshape(-1, 3)
         sample.setNormals(kit.Geom.ON3fGeomParamSample(kit.array(normals), kit.corner))
         shape.getSchema().set(sample)
         self.solids[body.name] = {"transform": transform, "visible": visible, "container": body.container, "pose": body.pose}

@@ -20,7 +20,6 @@ from viscoil.io.atomic import write_if_changed
 from viscoil.io.frame import Frame
 from viscoil.io.moment import Bodies, Body, Moment, Target, colour_of, face_materials, linear, look_of, particle_colours
 from viscoil.looks import Look
-from viscoil.solids.meshes import creased
 from viscoil.surface.mesh import SurfaceMesh
 
 _POINTS, _FLOAT, _UINT8, _UINT32, _VERTICES, _INDICES = 0, 5126, 5121, 5125, 34962, 34963
@@ -114,7 +113,7 @@ def _unit(normal: np.ndarray) -> np.ndarray:
 
 
 def _body(file: "_File", body: Body) -> list[dict[str, Any]]:
-    vertices, triangles, normals = creased(body.vertices, body.triangles)
+    vertices, triangles, normals = body.geometry.creased
     attributes = {"POSITION": file.array(vertices, bounds=True), "NORMAL": file.array(_unit(normals))}
     alpha = 0.12 if body.container else 1.0
     colour = {"baseColorFactor": [*linear(body.colour).tolist(), alpha], "roughnessFactor": 0.1 if body.container else 0.6}

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -44,21 +45,43 @@ class Target:
         return float(f"{1 / self.frame_time:.9g}")
 
 
+class Geometry:
+    """A body's mesh in its own frame, the same object in every frame."""
+
+    def __init__(self, vertices: np.ndarray, triangles: np.ndarray) -> None:
+        self.vertices = vertices  # (v, 3) float32 [m]
+        self.triangles = triangles  # (t, 3) int32, outside anticlockwise
+
+    @cached_property
+    def creased(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(vertices, triangles, unit normals): edges stay sharp, round sides smooth. The triangles keep their order."""
+        return creased(self.vertices, self.triangles)
+
+    def corner_normals(self) -> np.ndarray:
+        """Unit normals (3 t, 3) float32, one per corner of each triangle."""
+        _, index, normals = self.creased
+        return normals[index.ravel()]
+
+
 @dataclass(frozen=True)
 class Body:
     """A solid at one moment."""
 
     name: str  # the same in every frame, no two bodies share it
-    vertices: np.ndarray  # (v, 3) float32 [m], own frame
-    triangles: np.ndarray  # (t, 3) int32, outside anticlockwise
+    geometry: Geometry
     pose: np.ndarray  # (4, 4) own frame to world
     container: bool  # a hollow that holds the fluid: to be drawn as glass or edges
     colour: Colour  # sRGB
 
-    def corner_normals(self) -> np.ndarray:
-        """Unit normals (3 t, 3) float32, one per corner of each triangle; edges stay sharp, round sides smooth."""
-        _, index, normals = creased(self.vertices, self.triangles)
-        return normals[index.ravel()]
+    @property
+    def vertices(self) -> np.ndarray:
+        """(v, 3) float32 [m], own frame."""
+        return self.geometry.vertices
+
+    @property
+    def triangles(self) -> np.ndarray:
+        """(t, 3) int32."""
+        return self.geometry.triangles
 
     def placed(self) -> np.ndarray:
         """Vertices in the world, float32."""
@@ -69,7 +92,7 @@ class Bodies:
     """Follows the solids through the frames. One that changes its shape is a new body."""
 
     def __init__(self) -> None:
-        self._names: dict[tuple[str, int, str], str] = {}
+        self._known: dict[tuple[str, int, str], tuple[str, Geometry]] = {}
         self._extent: float | None = None
 
     def of(self, frame: Frame) -> list[Body]:
@@ -80,11 +103,11 @@ class Bodies:
             wanted = str(solid.get("name") or f"solid {number}")
             seen[wanted] = seen.get(wanted, 0) + 1
             key = (wanted, seen[wanted], json.dumps([shape, container], sort_keys=True))
-            if key not in self._names:
-                self._names[key] = _unused(wanted, set(self._names.values()))
-            vertices, triangles = mesh(shape, extent=self._plane_edge(frame))
+            if key not in self._known:
+                name = _unused(wanted, {name for name, _ in self._known.values()})
+                self._known[key] = (name, Geometry(*mesh(shape, extent=self._plane_edge(frame))))
             pose = np.asarray(solid.get("pose", np.eye(4)), dtype=float)
-            found.append(Body(self._names[key], vertices, triangles, pose, container, colour_of(solid)))
+            found.append(Body(*self._known[key], pose, container, colour_of(solid)))
         return found
 
     def _plane_edge(self, frame: Frame) -> float:

@@ -274,7 +274,7 @@ class _BodyPrims:
         mesh.CreatePointsAttr(s.Vt.Vec3fArray.FromNumpy(np.array(body.vertices)))
         mesh.CreateFaceVertexCountsAttr(s.Vt.IntArray.FromNumpy(np.full(len(body.triangles), 3, np.int32)))
         mesh.CreateFaceVertexIndicesAttr(s.Vt.IntArray.FromNumpy(np.array(body.triangles).ravel()))
-        mesh.CreateNormalsAttr(s.Vt.Vec3fArray.FromNumpy(body.corner_normals()))
+        mesh.CreateNormalsAttr(s.Vt.Vec3fArray.FromNumpy(body.geometry.corner_normals()))
         mesh.SetNormalsInterpolation(tokens.faceVarying)
         mesh.CreateExtentAttr(s.Vt.Vec3fArray.FromNumpy(np.stack([body.vertices.min(0), body.vertices.max(0)])))
         mesh.CreateDisplayColorAttr(s.Vt.Vec3fArray.FromNumpy(linear([body.colour])))
