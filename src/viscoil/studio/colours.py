@@ -107,7 +107,7 @@ class Colouring:
             return _by_material(fields, materials, count)
         self._widen(values)
         share = (values - self.low) / max(self.high - self.low, 1e-30)
-        where = np.clip(np.nan_to_num(share) * 255, 0, 255).astype(np.uint8)
+        where = (np.clip(np.nan_to_num(share), 0, 1) * 255).astype(np.uint8)
         return table(MAPS.get(self.choice, OTHER_MAP))[where]
 
     def _widen(self, values: np.ndarray) -> None:

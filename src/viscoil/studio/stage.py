@@ -178,7 +178,9 @@ class Stage:
         return [faces, *([self._lines(f"{name} edges", edges, LINES, **place)] if len(edges) else [])]
 
     def _lines(self, name: str, edges: np.ndarray, colour: tuple[int, int, int], **place: Any) -> Any:
-        return self.server.scene.add_line_segments(name, edges.astype(np.float32), colour, line_width=1.5, **place)
+        return self.server.scene.add_line_segments(
+            name, edges.astype(np.float32), colour, thickness=1.5, thickness_units="screen", **place
+        )
 
     # --- moments -----------------------------------------------------------------------------------------------------
     def show(self, what: str) -> None:
@@ -302,13 +304,11 @@ def nozzle_mesh(shape: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     if shape.get("type") == "box":
         x, _, z = shape["size"]
         vertices, triangles = mesh({"type": "box", "size": (1.1 * x, 1.2 * max(x, z), 1.1 * z)}, 32)
-        length = 1.2 * max(x, z)
     else:
         radius = float(shape.get("radius") or shape.get("top_radius") or shape.get("height", 0.1) / 2)
-        length = 2.0 * radius
-        body = {"bottom_radius": 1.35 * radius, "top_radius": radius, "height": length, "thickness": 0.2 * radius}
+        body = {"bottom_radius": 1.35 * radius, "top_radius": radius, "height": 2.0 * radius, "thickness": 0.2 * radius}
         vertices, triangles = mesh({"type": "funnel", **body}, 32)
-    return vertices - np.array([0, length / 2, 0], np.float32), triangles
+    return vertices - np.array([0, vertices[:, 1].max(), 0], np.float32), triangles
 
 
 def sharp_edges(vertices: np.ndarray, triangles: np.ndarray, angle: float = 35.0) -> np.ndarray:
