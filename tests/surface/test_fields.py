@@ -8,8 +8,8 @@ from bodies import RED_AND_BLUE, block, edge_counts, frame_of, sphere
 from kit import lattice  # starts the compiler on the CPU
 from viscoil.errors import SurfaceFailed
 from viscoil.surface import blocks as sparse
-from viscoil.surface.fields import CLAVET, SPLINE, evaluate, smootherstep
-from viscoil.surface.reconstruct import surface
+from viscoil.surface.fields import CLAVET, SPLINE, evaluate
+from viscoil.surface.reconstruct import smootherstep, surface
 
 NODES = np.stack(np.meshgrid(*[np.arange(sparse.EDGE)] * 3, indexing="ij"), -1).reshape(-1, 3)
 

@@ -341,3 +341,6 @@ def bench_export(
     from viscoil.cli import results
 
     return results.bench_export(particles, frames, formats, what, json)
+
+
+bench.command("viscoil.cli.surfaces:bench", name="surface", help="Time surfaces and ellipsoids.")

@@ -10,7 +10,7 @@ import numpy as np
 from cyclopts import App, Parameter
 
 from viscoil.cli import show
-from viscoil.errors import SurfaceFailed
+from viscoil.errors import SceneError, SurfaceFailed
 
 surface = App(
     name="surface",
@@ -37,7 +37,7 @@ class Shape:
     normal_smoothing
         Iterations that smooth the normals; 4 for film, 2 for live.
     cube
-        Edge of a marching cube; 0.375 for film, 0.75 for live.
+        Edge of a marching cube; 0.4 for film, 0.8 for live.
     support
         Radius in which a particle shapes the surface.
     threshold
@@ -173,3 +173,49 @@ class _Bar(_Lines):
 
 def _report() -> _Lines:
     return _Bar() if show.is_terminal(sys.stderr) else _Lines()
+
+
+bench = App(
+    name="surface",
+    help_epilogue="Examples:\n  viscoil bench surface\n  viscoil bench surface --particles 15000,100000 --json surfaces.json\n"
+    "  viscoil bench surface --particles 13000000 --qualities live",
+)
+
+
+@bench.default
+def measure(
+    *, particles: str = "", qualities: str = "film,live", rounds: int = 3, json: Path | None = None,
+) -> None:  # fmt: skip
+    """Time surfaces with all their quantities, and the ellipsoids of anisotropic kernels.
+
+    Parameters
+    ----------
+    particles
+        Particle counts, separated by commas; left out: 15000, 100000 and a million.
+    qualities
+        film, live or both.
+    rounds
+        Repetitions; the best one counts. Beyond two million particles once is enough.
+    json
+        File for the results.
+    """
+    from viscoil.surface.options import settings
+
+    try:
+        counts = [int(text.replace("_", "")) for text in particles.split(",")] if particles else None
+    except ValueError:
+        counts = [0]
+    if counts is not None and min(counts) < 1:
+        raise SceneError(f'--particles: expected counts separated by commas, e.g. 15000,100000; got "{particles}"')
+    if rounds < 1:
+        raise SceneError(f"--rounds: expected a whole number, at least 1; got {rounds}")
+    if json is not None and not json.absolute().parent.is_dir():
+        raise SceneError(f"--json: there is no folder {json.absolute().parent}; expected a file in an existing folder")
+    chosen = [settings(name.strip()).quality for name in qualities.split(",")]
+    from viscoil.bench import surface as measuring
+
+    result = measuring.main(counts, chosen, json, rounds, say=lambda text: print(text, file=sys.stderr))
+    title, columns, rows = measuring.table(result)
+    show.table(columns, rows, title)
+    for note in result["notes"]:
+        print(f"\n{note}")

@@ -47,21 +47,23 @@ class Interpolation:
         return np.nan_to_num(np.concatenate(found, axis=1), nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def on_surface(frame: Frame, names: list[str], at: Interpolation | None, vertices: np.ndarray) -> dict[str, np.ndarray]:
-    """The quantities ``names`` of ``frame`` at the vertices, and material (majority) and colour (mixed).
+def on_surface(
+    frame: Frame, names: list[str], at: Interpolation | None, vertices: np.ndarray, fullness: np.ndarray
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The quantities ``names`` of ``frame`` at the vertices, with material (majority) and colour (mixed); and fullness.
 
-    Together: finding the particles around each vertex is the expensive part.
+    All together: finding the particles around each vertex is the expensive part.
     """
-    columns: list[np.ndarray] = [_flat(frame[name]) for name in names]
+    columns: list[np.ndarray] = [fullness[:, None], *(_flat(frame[name]) for name in names)]
     present, member = _materials(frame)
     if len(present) > 1:
         columns.append((member[:, None] == np.arange(len(present))).astype(np.float32))
     width = [column.shape[1] for column in columns]
-    if at is None or not columns or not len(vertices):
+    if at is None or not len(vertices):
         values = np.zeros((len(vertices), sum(width)), np.float32)
     else:
         values = at(np.concatenate(columns, axis=1, dtype=np.float32), vertices)
-    parts = np.split(values, np.cumsum(width)[:-1], axis=1) if columns else []
+    full, *parts = np.split(values, np.cumsum(width)[:-1], axis=1)
     fields = {
         name: part.reshape(len(vertices), *frame[name].shape[1:]) for name, part in zip(names, parts, strict=False)
     }
@@ -71,7 +73,7 @@ def on_surface(frame: Frame, names: list[str], at: Interpolation | None, vertice
     if colours is not None:
         total = np.maximum(share.sum(axis=1, keepdims=True), 1e-6)
         fields["colour"] = np.clip(share / total @ colours, 0, 1).astype(np.float32)
-    return fields
+    return fields, full[:, 0]
 
 
 def _flat(values: np.ndarray) -> np.ndarray:

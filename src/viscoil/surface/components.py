@@ -18,14 +18,14 @@ class Pieces:
 
 def pieces(vertices: np.ndarray, triangles: np.ndarray) -> Pieces:
     """Connected pieces and their signed volumes."""
-    roots = connected(np.concatenate([triangles[:, :2], triangles[:, 1:]]), len(vertices))
-    _, of_vertex = np.unique(roots, return_inverse=True)
-    count = int(of_vertex.max()) + 1 if len(of_vertex) else 0
+    root = connected(np.concatenate([triangles[:, :2], triangles[:, 1:]]), len(vertices))
+    numbers = np.cumsum(root == np.arange(len(root))) - 1
+    of_vertex, count = numbers[root], int(numbers[-1]) + 1 if len(numbers) else 0
     corners = vertices.astype(np.float64)
     if len(corners):
         corners -= corners.mean(axis=0)
-    a, b, c = (corners[triangles[:, k]] for k in range(3))
-    tetrahedra = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6
+    (ax, ay, az), (bx, by, bz), (cx, cy, cz) = (corners[triangles[:, k]].T for k in range(3))
+    tetrahedra = (ax * (by * cz - bz * cy) + ay * (bz * cx - bx * cz) + az * (bx * cy - by * cx)) / 6
     volume = np.bincount(of_vertex[triangles[:, 0]], weights=tetrahedra, minlength=count)
     return Pieces(of_vertex.astype(np.int32), volume)
 

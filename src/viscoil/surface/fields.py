@@ -17,11 +17,13 @@ from viscoil.errors import SurfaceFailed
 from viscoil.extras import require
 from viscoil.particles import Floats, Ints, Matrices, Vectors, allocate_array, mat3, vec3
 from viscoil.surface import anisotropy
-from viscoil.surface.attributes import Interpolation
 from viscoil.surface.blocks import Blocks, find_blocks
 from viscoil.surface.options import Options
-from viscoil.surface.reconstruct import CROWDED, Raw
+from viscoil.surface.reconstruct import Raw, cleaned_up
 
+# Weighted neighbours of a particle inside a fluid, per support³: ∫ (1 − r²) dV over the unit ball, a little less because
+# particles are not everywhere (13 for a support of two spacings, as in Löschner et al. 2023).
+CROWDED = 13 / 8
 CLAVET, SPLINE = 0, 1  # what a particle adds at distance q of its reach: (1 − q)², or a cubic spline
 
 
@@ -148,11 +150,9 @@ def raw(position: np.ndarray, spacing: float, options: Options) -> Raw:
     if options.method == "clavet":
         values = np.sqrt(values)
     mesh, grid = splash.marching_cubes(values, iso_surface_threshold=options.threshold, cube_size=1.0, return_grid=True)
-    splash.marching_cubes_cleanup(mesh, grid)
+    cleaned_up(mesh, grid)
     _place(mesh, blocks, middle, cube)
-    splash.barnacle_decimation(mesh, keep_vertices=False)
-    crowd = Interpolation(position, options.support * spacing)(found.crowd[:, None], mesh.vertices)[:, 0]
-    return Raw(mesh, smootherstep(crowd / CROWDED))
+    return Raw(mesh, found.crowd / np.float32(CROWDED * options.support**3))
 
 
 def _place(mesh: object, blocks: Blocks, middle: np.ndarray, cube: float) -> None:
@@ -161,9 +161,3 @@ def _place(mesh: object, blocks: Blocks, middle: np.ndarray, cube: float) -> Non
     if len(vertices):
         x, y, z = np.clip(vertices // 16, 0, np.array(blocks.shift.shape[:3]) - 1).astype(np.int64).T
         mesh.vertices[:] = (vertices + blocks.shift[x, y, z]) * np.float32(cube) + middle.astype(np.float32)
-
-
-def smootherstep(x: np.ndarray) -> np.ndarray:
-    """0 below 0, 1 above 1, with slope and curvature 0 at both ends (as in Löschner et al. 2023)."""
-    x = np.clip(x, 0, 1).astype(np.float32)
-    return x * x * x * (x * (6 * x - 15) + 10)

@@ -20,7 +20,7 @@ class Options:
     """film: fine and smooth. live: coarse and quick."""
     method: str = "splash"
     """splash: SPH colour field through pysplashsurf. anisotropic: kernels of Yu & Turk. clavet: eq. 13 of PVFS."""
-    cube: float = 0.375
+    cube: float = 0.4
     """Edge of a marching cube [d]."""
     support: float | None = None
     """Radius in which a particle shapes the field [d]."""
@@ -51,7 +51,7 @@ class Options:
 
 PRESETS = {
     "film": Options(),
-    "live": Options(quality="live", cube=0.75, smoothing=8, normal_smoothing=2, bubbles=0.0),
+    "live": Options(quality="live", cube=0.8, smoothing=8, normal_smoothing=2, bubbles=0.0),
 }
 
 # What each method takes when support or threshold are not given: values for which the volume of drops, sheets and ropes

@@ -1,6 +1,6 @@
 """From particles to a surface mesh: the one function everybody calls, and the steps all methods share.
 
-field → marching cubes → clean-up → smoothing that keeps volume → normals → strays out, cavities filled → quantities.
+field → marching cubes → clean-up → quantities → smoothing that keeps volume → normals → strays out, cavities filled.
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,6 @@ from viscoil.surface.options import Options, settings
 from viscoil.surface.smoothing import normals, smooth
 
 SLIVER = 0.02  # pieces below this many particle volumes are leftovers of the marching cubes, not drops
-# Weighted number of neighbours from which smoothing acts in full (Löschner et al. 2023, sec. 4): inside a fluid a
-# particle has 13 to 15 of them, at a flat surface 8 to 9, in a rope of single particles fewer than 2.
-CROWDED = 13.0
 FARTHEST = 400_000  # cubes from the middle: grids are counted in 64-bit integers, (2 x 400 000)³ of them fit
 
 
@@ -30,7 +27,7 @@ class Raw:
     """A surface fresh from marching cubes."""
 
     mesh: Any  # pysplashsurf TriMesh3d, cleaned up
-    weights: np.ndarray  # (v,) float32 in [0, 1]: how much smoothing may move a vertex
+    fullness: np.ndarray  # (n,) float32, of the particles: 0 for one alone, 1 inside the fluid
 
 
 def surface(frame: Frame, quality: str = "film", method: str = "splash", **options: Any) -> SurfaceMesh:
@@ -57,21 +54,33 @@ def reconstruct(frame: Frame, options: Options) -> SurfaceMesh:
         spacing=frame.spacing, up=frame.up, materials=frame.materials, particle_volume=len(frame) * frame.spacing**3,
         options=options.header(),
     )  # fmt: skip
-    normal, at = np.zeros((0, 3), np.float32), None
-    if len(frame):
-        near = np.abs(position - np.median(position, axis=0)).max(axis=1) < FARTHEST * options.cube * frame.spacing
-        raw = _raw(position[near], frame.spacing, options)
-        smooth(raw.mesh, raw.weights, options.smoothing, frame.spacing)
-        normal = normals(raw.mesh, options.normal_smoothing)
-        normal = _into(result, raw.mesh, normal, options)
-        at = Interpolation(position, options.support * frame.spacing)
-    result.fields = {"normal": normal} | on_surface(frame, names, at, result.vertices)
+    if not len(frame):
+        result.fields, _ = on_surface(frame, names, None, result.vertices, np.zeros(0, np.float32))
+        result.fields = {"normal": np.zeros((0, 3), np.float32)} | result.fields
+        return result
+    raw, frame = _near(frame, position, options)
+    # Before smoothing, which moves a vertex by a fraction of a spacing: how much it may move is one of the quantities.
+    at = Interpolation(frame["position"], max(2.0, options.support) * frame.spacing)
+    fields, fullness = on_surface(frame, names, at, raw.mesh.vertices, raw.fullness)
+    smooth(raw.mesh, smootherstep(fullness), options.smoothing, frame.spacing)
+    fields = {"normal": normals(raw.mesh, options.normal_smoothing)} | fields
+    _into(result, raw.mesh, fields, options)
     result.seconds = perf_counter() - begin
     return result
 
 
-def _into(result: SurfaceMesh, mesh: Any, normal: np.ndarray, options: Options) -> np.ndarray:
-    """Puts the pieces worth keeping into ``result``; their normals."""
+def _near(frame: Frame, position: np.ndarray, options: Options) -> tuple[Raw, Frame]:
+    """The raw surface, and the frame without particles too far away for any grid."""
+    near = np.abs(position - np.median(position, axis=0)).max(axis=1) < FARTHEST * options.cube * frame.spacing
+    if not near.all():
+        kept = {name: values[near] for name, values in frame.fields.items()}
+        frame = Frame(frame.index, frame.time, frame.step, kept, frame.spacing, frame.up, frame.materials)
+        position = position[near]
+    return _raw(position, frame.spacing, options), frame
+
+
+def _into(result: SurfaceMesh, mesh: Any, fields: dict[str, np.ndarray], options: Options) -> None:
+    """Puts the pieces worth keeping into ``result``."""
     vertices = np.array(mesh.vertices, np.float32)
     triangles = mesh.triangles.astype(np.int32)
     if not np.isfinite(vertices).all():
@@ -82,9 +91,12 @@ def _into(result: SurfaceMesh, mesh: Any, normal: np.ndarray, options: Options) 
     keep = np.where(drop, found.volume >= max(options.stray, SLIVER) * particle, -found.volume >= options.bubbles * particle)
     result.filled_volume = float(-found.volume[~drop & ~keep].sum())
     result.components = int(keep.sum())
+    if keep.all():
+        result.vertices, result.triangles, result.fields = vertices, triangles, fields
+        return
     kept, result.triangles = components.selected(triangles, keep[found.of_vertex])
     result.vertices = vertices[kept]
-    return normal[kept]
+    result.fields = {name: values[kept] for name, values in fields.items()}
 
 
 def _raw(position: np.ndarray, spacing: float, options: Options) -> Raw:
@@ -98,22 +110,38 @@ def _raw(position: np.ndarray, spacing: float, options: Options) -> Raw:
 
 def _splash(position: np.ndarray, spacing: float, options: Options) -> Raw:
     """SPH colour field Σ_j m/ρ_j W = threshold, by pysplashsurf, with clean-up and barnacles decimated."""
+    assert options.support is not None
     splash = require("pysplashsurf", "to compute surfaces")
     try:
-        mesh, _ = splash.reconstruction_pipeline(
-            position, particle_radius=spacing / 2,
-            # in particle radii; the kernel reaches twice its smoothing length
+        found = splash.reconstruct_surface(
+            position, particle_radius=spacing / 2, rest_density=1.0,
+            # Both in particle radii, whatever its documentation says; the kernel reaches twice its smoothing length.
             smoothing_length=options.support, cube_size=2 * options.cube, iso_surface_threshold=options.threshold,
-            mesh_cleanup=True, decimate_barnacles=True, mesh_smoothing_iters=0, mesh_smoothing_weights=True,
-            mesh_smoothing_weights_normalization=CROWDED, output_mesh_smoothing_weights=True,
         )  # fmt: skip
+        cleaned_up(found.mesh, found.grid)
     except RuntimeError as error:
         raise SurfaceFailed(f"the surface could not be computed: {first_line(error)}") from error
     except BaseException as error:
         if type(error).__name__ == "PanicException":  # not an Exception: it would end the program
             raise SurfaceFailed(f"the surface could not be computed: {first_line(error)}") from error
         raise
-    return Raw(mesh.mesh, mesh.point_attributes["sw"])
+    # ρ/ρ₀ of a particle alone is W(0) d³. The power makes it agree with the weighted numbers of neighbours of the other
+    # methods for threads (0.11), sheets (0.4) and flat surfaces (0.65).
+    alone = 8 / (np.pi * options.support**3)
+    return Raw(found.mesh, np.clip((found.particle_densities - alone) / (1 - alone), 0, 1).astype(np.float32) ** 1.5)
+
+
+def cleaned_up(mesh: Any, grid: Any) -> None:
+    """Merges slivers of the marching cubes (Moore & Warren 1992) and what becomes barnacles when smoothed."""
+    splash = require("pysplashsurf", "to compute surfaces")
+    splash.marching_cubes_cleanup(mesh, grid, max_iter=1)  # more change one vertex in a hundred thousand
+    splash.barnacle_decimation(mesh, keep_vertices=False)
+
+
+def smootherstep(x: np.ndarray) -> np.ndarray:
+    """0 below 0, 1 above 1, with slope and curvature 0 at both ends: weights of smoothing (Löschner et al. 2023)."""
+    x = np.clip(x, 0, 1).astype(np.float32)
+    return x * x * x * (x * (6 * x - 15) + 10)
 
 
 def first_line(error: BaseException) -> str:

@@ -5,7 +5,7 @@ few particles are near, and removes the bumps that particles leave. Alone it doe
 
 *It draws thin things in*: a rope two particles thick loses half its volume in 25 iterations. What it takes from a rope,
 a drop or a rim is nearly the same everywhere around it when measured along the normal; what it takes from bumps changes
-sign from one to the next. So the displacement along the normal is itself smoothed, twice as often, which leaves the first
+sign from one to the next. So the displacement along the normal is itself smoothed, which leaves the first
 kind and averages out the second, and is given back.
 
 *It wipes out features*: bumps are a tenth of a spacing high, the arm of a bear is a spacing thick or more. So
@@ -18,7 +18,6 @@ import numpy as np
 
 from viscoil.extras import require
 
-RETURNED = 2  # iterations that smooth the displacement given back, per iteration of the mesh
 LIMIT = 0.2  # L, in particle spacings: twice the height of the bumps
 POLISH = 3  # iterations without limit afterwards: they smooth the seams between what was limited and what was not
 
@@ -52,7 +51,7 @@ def _smooth(mesh: Any, weights: np.ndarray, iterations: int) -> None:
     displacement[:, 0] = np.einsum("ij,ij->i", before - after, normal)
     mesh.vertices[:] = displacement
     everywhere = np.ones(len(before), before.dtype)
-    splash.laplacian_smoothing_parallel(mesh, around, iterations=RETURNED * iterations, beta=1.0, weights=everywhere)
+    splash.laplacian_smoothing_parallel(mesh, around, iterations=iterations, beta=1.0, weights=everywhere)
     mesh.vertices[:] = after + mesh.vertices[:, :1] * normal
 
 
@@ -61,10 +60,15 @@ def normals(mesh: Any, iterations: int) -> np.ndarray:
     if not len(mesh.vertices):
         return np.zeros((0, 3), np.float32)
     splash = require("pysplashsurf", "to compute surfaces")
-    found = _unit(mesh.vertex_normals_parallel())
-    if iterations > 0:
-        splash.laplacian_smoothing_normals_parallel(found, mesh.vertex_vertex_connectivity(), iterations=iterations)
-    return _unit(found)
+    plain = _unit(mesh.vertex_normals_parallel())
+    if iterations < 1:
+        return plain
+    found = plain.copy()
+    splash.laplacian_smoothing_normals_parallel(found, mesh.vertex_vertex_connectivity(), iterations=iterations)
+    found = _unit(found)
+    # On a drop of a few triangles the normals around a vertex cancel, and what is left may point anywhere.
+    astray = np.einsum("ij,ij->i", found, plain) < 0.5
+    return np.where(astray[:, None], plain, found)
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
