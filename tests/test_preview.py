@@ -9,7 +9,7 @@ from viscoil.io.frame import Frame
 from viscoil.view import splat as splatting
 from viscoil.view.camera import Camera
 from viscoil.view.occupancy import Occupancy
-from viscoil.view.preview import film, picture
+from viscoil.view.preview import picture
 from viscoil.view.shapes import rotation_matrix, surface
 
 SIZE = (160, 90)
@@ -173,27 +173,9 @@ def test_rotation_order_is_x_then_new_y_then_new_z():
     assert np.allclose(rotation_matrix((90, 90, 0)) @ [1, 0, 0], [0, 1, 0])
 
 
-def test_picture_is_saved_and_film_plays(tmp_path):
-    frames = []
-    for index in range(3):
-        frame = block((4, 4, 4))
-        frame["position"][:, 0] += 0.4 * index
-        frames.append(frame)
-    image = picture(frames[0], tmp_path / "one.png", size=SIZE)
+def test_picture_is_saved(tmp_path):
+    image = picture(block((4, 4, 4)), tmp_path / "one.png", size=SIZE)
     assert Image.open(tmp_path / "one.png").size == SIZE == image.size
-    for name in ("film.gif", "film.webp"):
-        assert film(iter(frames), tmp_path / name, fps=10, size=SIZE) == tmp_path / name
-        with Image.open(tmp_path / name) as shown:
-            assert shown.n_frames == 3 and shown.size == SIZE
-            centres = []
-            for index in range(3):
-                shown.seek(index)
-                centres.append(np.argwhere(coloured(np.asarray(shown.convert("RGB")).astype(int)))[:, 1].mean())
-        assert centres[0] + 10 < centres[1] < centres[2] - 10, "the camera stands still, the fluid moves"
-    with pytest.raises(SceneError, match=r"\.gif or \.webp"):
-        film(frames, tmp_path / "film.avi")
-    with pytest.raises(SceneError, match="at least one frame"):
-        film([], tmp_path / "film.gif")
 
 
 def test_occupancy_inside_outside_and_light():

@@ -1,0 +1,82 @@
+"""Where fluid meets solids: its surface is laid against them, as wet things look.
+
+A surface made from particles ends somewhere within a particle's width of a wall. Seen through, the sliver of air in between
+would shine like a mirror, and the sides of a tank would be lumpy. So vertices that face a solid nearby are moved: a little
+into opaque solids, exactly onto the walls of containers.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from viscoil.solids.formulas import Part, distance, flattened
+from viscoil.surface.mesh import SurfaceMesh
+
+REACH = 1.15  # particle spacings within which a surface is taken to touch
+SUNK = 0.30  # how far it then lies inside opaque solids, in spacings
+_STEP = 1e-3  # of the spacing, for the slope of distances
+
+
+def laid(mesh: SurfaceMesh, solids: list[dict[str, Any]]) -> SurfaceMesh:
+    """``mesh`` with its vertices and normals laid against ``solids`` (rows of ``Frame.solids``)."""
+    if not len(mesh) or not mesh.spacing > 0:
+        return mesh
+    vertices, normals = mesh.vertices.astype(np.float64), mesh["normal"].astype(np.float64)
+    up = np.eye(3)["xyz".index(mesh.up)]
+    for solid in solids:
+        _lay(vertices, normals, solid, mesh.spacing, up)
+    fields = mesh.fields | {"normal": normals.astype(np.float32)}
+    return replace(mesh, vertices=vertices.astype(np.float32), fields=fields)
+
+
+def _lay(vertices: np.ndarray, normals: np.ndarray, solid: dict[str, Any], spacing: float, up: np.ndarray) -> None:
+    shape = solid.get("shape", {})
+    if shape.get("type") == "mesh":
+        return
+    pose = np.asarray(solid.get("pose", np.eye(4)), float)
+    turn, place = pose[:3, :3], pose[:3, 3]
+    parts, blend = flattened(shape)
+    side = -1.0 if solid.get("container") else 1.0
+    near = _near(parts, vertices, turn, place, side, spacing)
+    local = (vertices[near] - place) @ turn
+    phi = side * distance(parts, blend, local)
+    touching = phi < REACH * spacing
+    near, local, phi = near[touching], local[touching], phi[touching]
+    if not len(near):
+        return
+    slope = np.stack([side * distance(parts, blend, local + step) for step in np.eye(3) * _STEP * spacing], axis=1)
+    away = (slope - phi[:, None]) @ turn.T  # out of the solid, in the world's axes
+    away /= np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-30)
+    facing = -np.einsum("ij,ij->i", away, normals[near])
+    share = _smooth((facing - 0.15) / 0.5) * _smooth((REACH * spacing - phi) / (0.5 * spacing))
+    # Containers have nothing behind their walls, except for the floor they stand on.
+    into = SUNK if side > 0 else np.where(away @ up > 0.9, SUNK, 0.0)
+    target = -into * spacing
+    move = share * (phi - target)
+    if side < 0:
+        move = np.where(phi < target, phi - target, move)  # nothing may stick out of a container
+    vertices[near] -= move[:, None] * away
+    bent = normals[near] * (1 - share[:, None]) - away * share[:, None]
+    normals[near] = bent / np.maximum(np.linalg.norm(bent, axis=1, keepdims=True), 1e-30)
+
+
+def _near(
+    parts: list[Part], vertices: np.ndarray, turn: np.ndarray, place: np.ndarray, side: float, spacing: float
+) -> np.ndarray:
+    """Vertices that may be within reach: for small solids those around them, otherwise all."""
+    if side < 0 or any(part.shape["type"] == "plane" for part in parts):
+        return np.arange(len(vertices))
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    for part in parts:
+        numbers = [value for key, value in part.shape.items() if isinstance(value, int | float) and key != "rounding"]
+        size = np.linalg.norm(part.shape["size"]) / 2 if "size" in part.shape else sum(numbers)  # generous
+        centre = place + turn @ part.centre
+        low, high = np.minimum(low, centre - size), np.maximum(high, centre + size)
+    margin = 2 * spacing
+    return np.flatnonzero(((vertices > low - margin) & (vertices < high + margin)).all(axis=1))
+
+
+def _smooth(t: np.ndarray) -> np.ndarray:
+    t = np.clip(t, 0, 1)
+    return t * t * (3 - 2 * t)
