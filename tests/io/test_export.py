@@ -107,6 +107,22 @@ def test_an_error_half_way_leaves_nothing(format, tmp_path):
     assert list((run.path / "export" / format).iterdir()) == []
 
 
+@pytest.mark.skipif(os.name == "nt", reason="limits the size of files, which only Unix can")
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_full_disk_is_said_and_leaves_nothing_half(format, tmp_path):
+    run = make_run(tmp_path / "run", counts=(10, 3000, 3000))
+    code = (
+        "import resource, sys; from viscoil.cli import main\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
+        f"sys.exit(main(['export', {str(run.path)!r}, '--to', {format!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2 and ("could not be written" in done.stderr or "disk is full" in done.stderr), done.stderr
+    left = [p.name for p in (run.path / "export" / format).iterdir()]
+    assert not any(".part" in name for name in left)
+    assert left == [] if format in SINGLE else {frame.index for frame in read_export(run.path / "export" / format)} == {0}
+
+
 @pytest.mark.parametrize("format", SINGLE)
 def test_killed_half_way_leaves_no_file_under_the_final_name(format, tmp_path):
     run = make_run(tmp_path / "run", counts=(2000,) * 30)

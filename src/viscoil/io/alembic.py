@@ -10,6 +10,7 @@ Every shape has a transform of its own, because programs name what they import a
 Alembic's faces run clockwise. The bindings know 32-bit integers only: longer ones become doubles, exact up to 2^53.
 """
 
+import ctypes
 import json
 from collections.abc import Iterable, Iterator
 from importlib import import_module
@@ -38,9 +39,16 @@ def write(moments: Iterable[Moment], target: Target) -> Path:
         return path
     with atomic_path(path) as temporary:
         archive = _Archive(temporary, target)
-        for moment in moments:
-            archive.add(moment)
-        archive.close()
+        try:
+            for moment in moments:
+                archive.add(moment)
+            archive.close()
+        except RuntimeError as error:
+            # Alembic could not write (a full disk). Its destructors would try again and abort the whole process, so they
+            # must never run: neither of the archive's objects nor of those that the traceback still holds.
+            for kept in (archive, error):
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+            raise
     return path
 
 
