@@ -53,7 +53,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise RunFolderError(explain(error, path)) from error
     except RuntimeError as error:
-        raise RunFolderError(f"{path} could not be written (is the disk full?): {' '.join(str(error).split())[:300]}.") from error
+        why = " ".join(str(error).split())[:300]
+        raise RunFolderError(f"{path} could not be written (is the disk full?): {why}.") from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
