@@ -64,7 +64,7 @@ def test_a_scene_is_set_and_cleared(stage):
     first = frame()
     stage.build(info(box=((0, 0, 0), (1, 1, 1))), first, framing(first, info().things))
     names = set(nodes(stage))
-    assert {"/floor", "/box", "/fluid/points", "/things/solid 0", "/things/solid 0 edges", "/things/emitter 0"} <= names
+    assert {"/floor", "/box", "/fluid/points", "/things/solid 0", "/things/emitter 0"} <= names
     assert "/things/solid 2" not in names, "the ground is the floor"
     stage.clear()
     assert not [name for name in nodes(stage) if name.startswith(("/things/", "/fluid/", "/floor", "/box"))]

@@ -400,6 +400,10 @@ class Studio(Wishes):
         self._lit = self._lit if shaded is None else shaded
         self.redraw()
 
+    def _set_shadows(self, cast: bool) -> None:
+        self.stage.shadows = cast
+        self.stage.light()
+
     def _set_range(self, follow: bool) -> None:
         now = self.colouring
         now.fixed = None if follow else (now.low, now.high)

@@ -69,9 +69,9 @@ class Panel:
         _on_change(self._quality, lambda event: studio.load(None, event.target.value))
         self._description = gui.add_html("")
         with gui.add_folder("from a file", expand_by_default=False):
-            path = gui.add_text("path", "", hint="of a .toml on the computer the studio runs on")
+            self.path = gui.add_text("path", "", hint="of a .toml on the computer the studio runs on")
             button = gui.add_button("Open", icon=self._icons.FOLDER_OPEN)
-            _on_click(button, lambda event: studio.load(path.value))
+            _on_click(button, lambda event: studio.load(self.path.value))
             upload = gui.add_upload_button("Upload a .toml", icon=self._icons.UPLOAD, mime_type=".toml,application/toml")
 
             @upload.on_upload
@@ -101,7 +101,7 @@ class Panel:
         _on_change(self._size, lambda event: studio.point_size(event.target.value))
         self._lit = gui.add_checkbox("lit points", True, hint="points shaded as the fluid they are part of")
         _on_change(self._lit, lambda event: studio.lit(event.target.value))
-        shadows = gui.add_checkbox("shadows", True, hint="off is faster without a graphics card")
+        shadows = gui.add_checkbox("shadows", True, hint="of surfaces; off is faster without a graphics card")
         _on_change(shadows, lambda event: studio.shadows(event.target.value))
         solids = gui.add_checkbox("solids", True)
         _on_change(solids, lambda event: studio.show_solids(event.target.value))

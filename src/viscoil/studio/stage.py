@@ -21,6 +21,7 @@ LINES = (120, 128, 140)
 CELLS = (58, 62, 69)
 SECTIONS = (80, 86, 95)
 NOZZLE = (0.62, 0.66, 0.72)
+ROOM = 0.25  # how bright the room is that surfaces reflect
 
 
 @dataclass
@@ -102,9 +103,10 @@ class Stage:
         self._show = "points"
         self.point_size = 1.0  # in spacings
         self._spacing = 0.01
-        server.scene.configure_default_lights(True, cast_shadow=True)
-        server.scene.configure_environment_map("studio", environment_intensity=0.35)
+        self.shadows = True  # where there is something to cast them
+        self._lamps: tuple[bool, bool] | None = None
         server.scene.world_axes.visible = False
+        self.light()
 
     # --- a scene -----------------------------------------------------------------------------------------------------
     def build(self, info: SceneInfo, frame: Frame, camera: Camera) -> None:
@@ -171,11 +173,14 @@ class Stage:
         if not thing.container:
             return [scene.add_mesh_simple(name, *_smooth(vertices, triangles), color=thing.colour, **place)]
         edges = sharp_edges(vertices, triangles)
-        faces = scene.add_mesh_simple(
-            name, vertices, triangles, color=LINES, opacity=0.05 if len(edges) else 0.14, side="back", cast_shadow=False,
-            receive_shadow=False, **place,
-        )  # fmt: skip
-        return [faces, *([self._lines(f"{name} edges", edges, LINES, **place)] if len(edges) else [])]
+        if len(edges):  # a box says enough by its edges
+            return [self._lines(name, edges, LINES, **place)]
+        return [
+            scene.add_mesh_simple(
+                name, vertices, triangles, color=LINES, opacity=0.14, side="back", cast_shadow=False, receive_shadow=False,
+                **place,
+            )
+        ]  # fmt: skip
 
     def _lines(self, name: str, edges: np.ndarray, colour: tuple[int, int, int], **place: Any) -> Any:
         return self.server.scene.add_line_segments(
@@ -186,6 +191,7 @@ class Stage:
     def show(self, what: str) -> None:
         """points or surface."""
         self._show = what
+        self.light()
         if self._points is not None:
             with self.atomic():
                 if what == "points":
@@ -194,6 +200,18 @@ class Stage:
                     self._loading = None
                 else:
                     self._points.visible = False
+
+    def light(self) -> None:
+        """Lamps that suit what is shown: points neither reflect a room nor cast shadows, and without a graphics card both
+        are dear."""
+        surface = self._show == "surface"
+        lamps = (surface, surface and self.shadows)
+        if lamps == self._lamps:
+            return
+        self._lamps = lamps
+        scene = self.server.scene
+        scene.configure_default_lights(True, cast_shadow=lamps[1])
+        scene.configure_environment_map("studio" if surface else None, environment_intensity=ROOM)
 
     def draw(self, moment: Moment) -> None:
         """Puts a moment on the stage. A surface appears when :meth:`reveal` is called: browsers load it first."""

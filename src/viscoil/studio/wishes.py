@@ -83,8 +83,8 @@ class Wishes:
         self.post(lambda: self._set_points(shaded=bool(shaded)))
 
     def shadows(self, cast: bool) -> None:
-        """Whether the lamp casts shadows."""
-        self.post(lambda: self.server.scene.configure_default_lights(True, cast_shadow=bool(cast)))
+        """Whether surfaces and solids cast shadows."""
+        self.post(lambda: self._set_shadows(bool(cast)))
 
     def show_solids(self, shown: bool) -> None:
         """Whether solids and nozzles are drawn."""
