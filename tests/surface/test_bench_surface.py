@@ -31,7 +31,7 @@ def test_the_command_prints_and_writes_what_it_measured(tmp_path, capsys):
 
 
 def test_what_does_not_fit_into_memory_is_left_out_and_said(monkeypatch):
-    monkeypatch.setattr(measuring, "available_memory", lambda: int(measuring.BYTES_PER_WORKER + 2000 * 2000))
+    monkeypatch.setattr(measuring, "available_memory", lambda: int(measuring.BYTES_PER_WORKER + 1200 * 2000))
     result = measuring.run([2000], rounds=1)
     (row,) = result["rows"]
     assert "film" not in row and "live" in row

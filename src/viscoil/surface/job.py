@@ -28,8 +28,8 @@ from viscoil.io.run import Run
 from viscoil.surface import store
 from viscoil.surface.options import Options, settings
 
-# Peak memory of a worker, measured with 100 thousand to 13 million particles; film needs more because of its mesh.
-BYTES_PER_PARTICLE = {"film": 3000, "live": 1500}
+# Peak memory of a worker. Measured for a million particles: 1050 (film) and 430 (live); bodies with more surface need more.
+BYTES_PER_PARTICLE = {"film": 2000, "live": 800}
 BYTES_PER_WORKER = 200e6
 BYTES_ON_DISK = 36  # of a particle in a frame: position, velocity, density, id and material
 

@@ -19,6 +19,7 @@ from viscoil.surface.options import Options, settings
 from viscoil.surface.smoothing import normals, smooth
 
 SLIVER = 0.02  # pieces below this many particle volumes are leftovers of the marching cubes, not drops
+FREE = 0.5  # fullness from which smoothing acts in full; it is 0.1 in a row of particles, 0.65 on a flat surface
 FARTHEST = 400_000  # cubes from the middle: grids are counted in 64-bit integers, (2 x 400 000)³ of them fit
 
 
@@ -62,7 +63,7 @@ def reconstruct(frame: Frame, options: Options) -> SurfaceMesh:
     # Before smoothing, which moves a vertex by a fraction of a spacing: how much it may move is one of the quantities.
     at = Interpolation(frame["position"], max(2.0, options.support) * frame.spacing)
     fields, fullness = on_surface(frame, names, at, raw.mesh.vertices, raw.fullness)
-    smooth(raw.mesh, smootherstep(fullness), options.smoothing, frame.spacing)
+    smooth(raw.mesh, smootherstep(fullness / FREE), options.smoothing, frame.spacing)
     fields = {"normal": normals(raw.mesh, options.normal_smoothing)} | fields
     _into(result, raw.mesh, fields, options)
     result.seconds = perf_counter() - begin
