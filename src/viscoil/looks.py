@@ -49,7 +49,7 @@ def linear(value: float) -> float:
 
 
 LOOKS: dict[str, Look] = {
-    "water": Look("clear", index=1.33, depth=2.2, roughness=0.0),
+    "water": Look("clear", index=1.33, depth=1.6, roughness=0.0),
     "oil": Look("clear", index=1.47, depth=0.6, roughness=0.0),
     "honey": Look("clear", colour=(0.93, 0.66, 0.12), index=1.49, depth=0.5, roughness=0.0),
     "syrup": Look("clear", colour=(0.66, 0.27, 0.11), index=1.49, depth=0.42, roughness=0.0),

@@ -258,9 +258,10 @@ def export(
 
 # --- seeing: each in a file of its own, loaded when it is asked for ----------------------------------------------------
 app.command("viscoil.cli.surfaces:surface", name="surface", help="Compute the surface of the fluid for the frames of a run.")
-app.command("viscoil.cli.renders:render", name="render")
-app.command("viscoil.cli.renders:gallery", name="gallery")
+app.command("viscoil.cli.renders:render", name="render", help="Make pictures of a run, and a film of them.")
+app.command("viscoil.cli.renders:gallery", name="gallery", help="Draw every shipped scene at its telling moment.")
 app.command("viscoil.cli.live:studio", name="studio")
+bench.command("viscoil.cli.live:bench_studio", name="studio")
 
 
 # --- trust and speed -------------------------------------------------------------------------------------------------

@@ -26,13 +26,15 @@ def check_name(out: str | Path) -> Path:
     path = Path(out)
     if path.suffix.lower() not in FORMATS:
         meant = did_you_mean(path.suffix.lower(), FORMATS) if path.suffix else ""
-        raise SceneError(f'a film is written as {", ".join(FORMATS[:-1])} or {FORMATS[-1]}; got "{path.name}".{meant}', key="film")
+        raise SceneError(f'a film is written as .mp4, .webp or .gif; got "{path.name}".{meant}', key="film")
     if path.suffix.lower() == ".mp4":
         require("imageio_ffmpeg", "to write .mp4 films (.webp and .gif need nothing)")
     return path
 
 
-def write_film(images: Iterable[Picture], out: str | Path, fps: float = 30.0, progress: Callable[[int], None] | None = None) -> Path:
+def write_film(
+    images: Iterable[Picture], out: str | Path, fps: float = 30.0, progress: Callable[[int], None] | None = None
+) -> Path:
     """Write ``images`` (files, arrays (height, width, 3) of bytes, or Pillow images, all of one size) as a film.
 
     .mp4 (H.264, plays everywhere), .webp or .gif (play forever). A film plays at ``fps`` pictures a second; faster than

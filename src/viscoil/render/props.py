@@ -79,7 +79,7 @@ def _container(shape: dict[str, Any], pose: np.ndarray, camera: Camera, top: flo
     elif shape.get("type") == "cylinder":
         angle = np.linspace(0, 2 * np.pi, detail + 1)
         ring = (shape["radius"] + 1.02 * radius) * np.stack([np.cos(angle), 0 * angle, np.sin(angle)], axis=1)
-        ends = [ring + [0, side * shape["height"] / 2, 0] for side in (-1, 1)]
+        ends = [ring + np.array([0, side * shape["height"] / 2, 0]) for side in (-1, 1)]
         both = _ended(np.concatenate(ends) @ pose[:3, :3].T + pose[:3, 3], pose, up, top, height)
         lines = [both[: len(angle)], both[len(angle) :]]
     else:

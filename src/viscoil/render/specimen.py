@@ -6,7 +6,7 @@ import numpy as np
 
 from viscoil.io.frame import Frame
 
-ROPE = 0.0042  # radius of the rope where it lies [m]
+ROPE = 0.0036  # radius of the rope where it lies [m]
 COIL = 0.0125  # radius of the lowest loop [m]
 LOOPS = 6
 HEIGHT = 0.085  # of the nozzle above the ground [m]
@@ -37,7 +37,7 @@ def _rope() -> tuple[np.ndarray, np.ndarray]:
     turn = np.linspace(0, 2 * np.pi * LOOPS, 900)
     part = turn / turn[-1]
     wide = COIL * (1 - 0.30 * part) * (1 + 0.05 * np.sin(1.7 * turn))  # no two loops alike
-    height = PUDDLE[1] * 0.55 + ROPE + 0.030 * part**0.85
+    height = PUDDLE[1] * 0.55 + ROPE + 0.033 * part**0.85
     drift = 0.0013 * np.stack([np.sin(0.31 * turn), np.zeros_like(turn), np.cos(0.23 * turn)], 1)
     loops = np.stack([wide * np.cos(turn), height, wide * np.sin(turn)], 1) + drift
     top = np.array([0.0, HEIGHT, 0.0])

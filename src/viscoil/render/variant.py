@@ -112,8 +112,8 @@ def _places() -> tuple[str, ...]:
         return ("/opt/homebrew/opt/llvm*/lib/libLLVM*.dylib", "/usr/local/opt/llvm*/lib/libLLVM*.dylib")
     if platform.system() == "Windows":
         return ("C:/Program Files/LLVM/bin/LLVM-C.dll",)
-    folders = ("/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/lib/llvm-*/lib", "/usr/lib64/llvm*/lib", "/usr/local/lib")
-    return tuple(f"{folder}/libLLVM*.so*" for folder in folders)
+    folders = ("lib/*-linux-gnu", "lib64", "lib", "lib/llvm-*/lib", "lib64/llvm*/lib", "local/lib")
+    return tuple(f"/usr/{folder}/libLLVM*.so*" for folder in folders)
 
 
 def _version(path: Path) -> int | None:

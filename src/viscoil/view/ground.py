@@ -45,7 +45,7 @@ def toward_key(camera: Camera) -> np.ndarray:
 
 def backdrop(camera: Camera, rays: np.ndarray) -> np.ndarray:
     """Light (n, 3) from world directions ``rays`` (n, 3)."""
-    return lights.seen(rays @ camera.stage_axes().T.astype(np.float32))
+    return lights.seen(rays @ camera.stage_axes().T.astype(np.float32), smooth=True)
 
 
 def ground(camera: Camera, size: tuple[int, int], shade: Shade) -> np.ndarray:

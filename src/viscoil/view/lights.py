@@ -11,7 +11,7 @@ import numpy as np
 
 WIDTH, HEIGHT = 512, 256  # of the panorama; its boxes are soft, more would show nothing new
 DIM = np.array([0.110, 0.122, 0.138])  # the room at the horizon, before scaling
-FLOOR = np.array([0.60, 0.60, 0.595])  # light that the floor throws back (linear)
+FLOOR = np.array([0.66, 0.66, 0.655])  # light that the floor throws back (linear)
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,23 @@ def panorama() -> np.ndarray:
     return (backdrop * (1 - rise) + room * rise).astype(np.float32)
 
 
-def seen(directions: np.ndarray, blur: int = 0) -> np.ndarray:
-    """Radiance (n, 3) that arrives from stage ``directions`` (n, 3); ``blur`` 1 to 3: as rough surfaces mix it."""
+def seen(directions: np.ndarray, blur: int = 0, smooth: bool = False) -> np.ndarray:
+    """Radiance (n, 3) that arrives from stage ``directions`` (n, 3).
+
+    ``blur`` 1 to 3: as rough surfaces mix it; ``smooth``: interpolated, for large areas of backdrop.
+    """
     image = _blurred(blur)
     height, width = image.shape[:2]
     unit = directions / np.maximum(np.sqrt(np.einsum("ij,ij->i", directions, directions))[:, None], 1e-12)
-    column = ((np.arctan2(unit[:, 0], -unit[:, 2]) * (0.5 / np.pi)) % 1.0 * width).astype(np.int32)
-    row = (np.arccos(np.clip(unit[:, 1], -1, 1)) * (height / np.pi)).astype(np.int32)
-    return image[np.minimum(row, height - 1), np.minimum(column, width - 1)]
+    column = (np.arctan2(unit[:, 0], -unit[:, 2]) * (0.5 / np.pi)) % 1.0 * width
+    row = np.arccos(np.clip(unit[:, 1], -1, 1)) * (height / np.pi)
+    if not smooth:
+        return image[np.minimum(row.astype(np.int32), height - 1), np.minimum(column.astype(np.int32), width - 1)]
+    column, row = column - 0.5, np.clip(row - 0.5, 0, height - 1.001)
+    i, j = row.astype(np.int32), np.floor(column).astype(np.int32)
+    down, across = (row - i)[:, None].astype(np.float32), (column - j)[:, None].astype(np.float32)
+    upper, lower = (image[k, j % width] * (1 - across) + image[k, (j + 1) % width] * across for k in (i, i + 1))
+    return upper * (1 - down) + lower * down
 
 
 @lru_cache(maxsize=4)

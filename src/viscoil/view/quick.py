@@ -22,12 +22,13 @@ SOLID = Look("matt", roughness=0.35, sheen=0.5)
 
 @dataclass
 class Thing:
-    """An opaque solid: triangles [m] with normals, in one colour (sRGB)."""
+    """An opaque solid: triangles [m] with normals, in one colour (sRGB). Slender ones do not show through fluid."""
 
     vertices: np.ndarray
     triangles: np.ndarray
     normals: np.ndarray
     colour: tuple[float, float, float]
+    slender: bool = False
 
 
 @dataclass
@@ -57,19 +58,23 @@ def draw(
     depth = np.full(size[0] * size[1], np.inf, np.float32)
     filled = Occupancy(np.concatenate([particles, *([blockers] if blockers is not None else [])]), spacing)
     for thing in things:
-        normals = _unit(thing.normals)
-        _opaque(image, depth, thing.vertices, thing.triangles, normals, _one(SOLID, thing), shade.opaque, camera, size)
+        if not thing.slender:
+            _solid(image, depth, thing, shade, camera, size)
     for mesh, clear in sorted(bodies, key=lambda body: body[1]):  # what is not clear first: it is seen through the rest
         if len(mesh) and clear:
             _clear(image, depth, mesh, looks, camera, size, volume)
         elif len(mesh):
             _opaque(image, depth, mesh.vertices, mesh.triangles, mesh["normal"], _many(mesh, looks), filled, camera, size)
+    for thing in things:
+        if thing.slender:
+            _solid(image, depth, thing, shade, camera, size)
     return lights.bytes_of(lights.display(image)).reshape(size[1], size[0], 3)
 
 
 def _shade(
-    bodies: list[tuple[SurfaceMesh, bool]], looks: list[Look], particles: np.ndarray, blockers: np.ndarray | None, spacing: float
-) -> Shade:
+    bodies: list[tuple[SurfaceMesh, bool]], looks: list[Look], particles: np.ndarray, blockers: np.ndarray | None,
+    spacing: float,
+) -> Shade:  # fmt: skip
     """Clear fluids colour the light that passes, everything else stops it."""
     solid = blockers if blockers is not None else np.zeros((0, 3), np.float32)
     if not any(clear for _, clear in bodies):
@@ -84,8 +89,9 @@ def _shade(
 # ---- opaque -----------------------------------------------------------------------------------------------------------------
 
 
-def _one(look: Look, thing: Thing) -> tuple[np.ndarray, Look]:
-    return lights.linear(np.asarray(thing.colour))[None], look
+def _solid(image: np.ndarray, depth: np.ndarray, thing: Thing, shade: Shade, camera: Camera, size: tuple[int, int]) -> None:
+    paint = lights.linear(np.asarray(thing.colour))[None], SOLID
+    _opaque(image, depth, thing.vertices, thing.triangles, _unit(thing.normals), paint, shade.opaque, camera, size)
 
 
 def _many(mesh: SurfaceMesh, looks: list[Look]) -> tuple[np.ndarray, Look]:
