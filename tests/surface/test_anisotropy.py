@@ -48,6 +48,7 @@ def test_axes_are_orthonormal_and_volumes_kept():
     found = ellipsoids(frame_of(block((8, 8, 8), 0.3), spacing=0.02))
     identity = np.einsum("iab,iac->ibc", found.axes, found.axes)
     assert np.allclose(identity, np.eye(3), atol=1e-5)
+    assert np.allclose(np.linalg.det(found.axes), 1, atol=1e-5)  # rotations: no mirror images
     assert np.allclose(4 / 3 * np.pi * found.radii.prod(axis=1), 0.02**3, rtol=1e-4)
     assert (np.diff(found.radii, axis=1) <= 1e-7).all()  # longest axis first
     assert (found.radii[:, 0] <= 4.001 * found.radii[:, 2]).all()

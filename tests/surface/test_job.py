@@ -121,7 +121,7 @@ def test_one_job_at_a_time(run):
 
 
 def test_workers_share_the_memory_and_the_cores(run, monkeypatch):
-    monkeypatch.setattr("viscoil.backend.cores", lambda: 8)
+    monkeypatch.setattr(job, "cores", lambda: 8)
     monkeypatch.setattr("viscoil.scene.size.available_memory", lambda: int(40e9))
     options = job.settings()
     assert job.default_workers(run, [0, 1], options) == 8
@@ -130,6 +130,12 @@ def test_workers_share_the_memory_and_the_cores(run, monkeypatch):
     monkeypatch.setattr("viscoil.scene.size.available_memory", lambda: 1000)
     assert job.default_workers(run, [0, 1], options) == 1
     assert job._environment(3)["RAYON_NUM_THREADS"] == "2" and job._environment(3)["VISCOIL_DEVICE"] == "cpu"
+
+
+def test_without_the_library_the_command_names_what_to_install(run, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pysplashsurf", None)
+    assert main(["surface", str(run.path)]) == 2
+    assert 'pip install "viscoil[surface]"' in capsys.readouterr().err
 
 
 def test_wrong_wishes(run, tmp_path):

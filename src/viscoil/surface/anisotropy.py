@@ -32,7 +32,7 @@ class Ellipsoids:
     """One ellipsoid per particle, all of volume d³."""
 
     centre: np.ndarray  # (n, 3) float32 [m]
-    axes: np.ndarray  # (n, 3, 3) float32, orthonormal columns, longest axis first
+    axes: np.ndarray  # (n, 3, 3) float32, rotations: orthonormal columns, longest axis first
     radii: np.ndarray  # (n, 3) float32 [m] along those axes
 
 
@@ -98,7 +98,7 @@ def _swap(values: vec3, v: mat3, p: qd.template(), q: qd.template()):
 
 @qd.func
 def eigen(matrix: mat3):
-    """(eigenvalues, largest first; orthonormal eigenvectors as columns) of a symmetric matrix, by Jacobi rotations.
+    """(eigenvalues, largest first; eigenvectors as columns of a rotation) of a symmetric matrix, by Jacobi rotations.
 
     Four rounds bring any 3x3 matrix to the precision of float32, also with equal eigenvalues, where closed formulas fail.
     """
@@ -112,6 +112,10 @@ def eigen(matrix: mat3):
     e, v = _swap(e, v, 0, 1)
     e, v = _swap(e, v, 1, 2)
     e, v = _swap(e, v, 0, 1)
+    # Exchanging columns makes a mirror image of a rotation; renderers would turn its ellipsoid inside out.
+    third = vec3(v[0, 0], v[1, 0], v[2, 0]).cross(vec3(v[0, 1], v[1, 1], v[2, 1]))
+    for k in qd.static(range(3)):
+        v[k, 2] = third[k]
     return e, v
 
 

@@ -102,7 +102,6 @@ def _record(answer: dict[str, Any], outcome: Outcome, index: store.Index) -> Non
 
 def default_workers(run: Run, frames: list[int], options: Options) -> int:
     """As many as there are cores, fewer where their memory would not fit into what is free."""
-    from viscoil.backend import cores
     from viscoil.scene.size import available_memory
 
     count = cores()
@@ -112,6 +111,11 @@ def default_workers(run: Run, frames: list[int], options: Options) -> int:
         each = BYTES_PER_WORKER + BYTES_PER_PARTICLE[options.quality] * particles
         count = int(min(count, max(1, 0.8 * room / each)))
     return count
+
+
+def cores() -> int:
+    """Cores this process may use. As in viscoil.backend, which would load the kernel compiler for it."""
+    return max(1, len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _size(path: Path) -> int:
@@ -264,8 +268,6 @@ class Worker:
 
 def _environment(workers: int) -> dict[str, str]:
     """Of a worker: its share of the cores, the CPU for its kernels (a GPU is not shared), and our own code."""
-    from viscoil.backend import cores
-
     threads = str(max(1, cores() // workers))
     source = str(Path(viscoil.__file__).parent.parent)
     path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])

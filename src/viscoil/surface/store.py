@@ -149,9 +149,10 @@ def _header(file: Any) -> dict[str, Any]:
 # ---- all files of a run ---------------------------------------------------------------------------------------------
 def row(mesh: SurfaceMesh) -> dict[str, Any]:
     """The mesh's row of metrics.csv. mesh_volume is fluid: filled cavities are not counted."""
+    fluid = mesh.volume() - mesh.filled_volume
     return {
-        "frame": int(mesh.index), "mesh_volume": mesh.volume() - mesh.filled_volume,
-        "particle_volume": float(mesh.particle_volume), "volume_ratio": mesh.volume_ratio(), "area": mesh.area(),
+        "frame": int(mesh.index), "mesh_volume": fluid, "particle_volume": float(mesh.particle_volume),
+        "volume_ratio": fluid / mesh.particle_volume if mesh.particle_volume > 0 else float("nan"), "area": mesh.area(),
         "vertices": len(mesh), "triangles": len(mesh.triangles), "components": int(mesh.components),
         "seconds": round(float(mesh.seconds), 4),
     }  # fmt: skip
