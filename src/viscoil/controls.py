@@ -24,6 +24,11 @@ GRAVITY = {  # controls of the gravity vector, which scenes write as three numbe
 }
 
 
+def readable(value: float) -> str:
+    """Three digits, without powers of ten where people would not write them: 1420, 0.015, 2e+06."""
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e5 else f"{value:.3g}".replace("inf", "∞")
+
+
 @dataclass(frozen=True)
 class Control:
     """One number that may be changed while a simulation runs."""
@@ -96,7 +101,7 @@ class Control:
                 return word
         if value == 0 and self.off:
             return "off"
-        number = f"{value:.0f}" if self.whole else f"{value:.3g}".replace("inf", "∞")
+        number = f"{value:.0f}" if self.whole else readable(value)
         return f"{number} {self.unit}".strip().replace(" degrees", "°")
 
     def with_value(self, value: float | None) -> "Control":

@@ -92,3 +92,51 @@ def _wait() -> Any:
         signal.signal(number, lambda *_: done.set())
     while not done.wait(0.5):  # short waits: Windows delivers Ctrl-C only in between
         pass
+
+
+def bench_studio(*, particles: str = "", seconds: float = 10.0, minutes: float = 0.0, json: Path | None = None) -> int:
+    """Measure how fast the studio reaches a browser (headless Chromium), and its memory over time.
+
+    Parameters
+    ----------
+    particles
+        Particle counts, separated by commas, each as points and as surface; left out: 15000 and 100000 points and the
+        surface of 100000.
+    seconds
+        How long each is counted.
+    minutes
+        Then watch the memory for so long.
+    json
+        File for the results.
+    """
+    import json as encoder
+
+    from viscoil.errors import SceneError
+
+    try:
+        counts = [int(text.replace("_", "")) for text in particles.split(",")] if particles else []
+    except ValueError:
+        counts = [0]
+    if any(count < 1 for count in counts):
+        raise SceneError(f'--particles: expected counts separated by commas, e.g. 15000,100000; got "{particles}"')
+    from viscoil.bench import studio as bench
+    from viscoil.extras import require
+
+    require("viser", "for the studio")
+    cases = [(show_, count) for count in counts for show_ in ("points", "surface")] or None
+    result = bench.main(cases, seconds, minutes, say=lambda text: print(text, file=sys.stderr))
+    rows = [
+        (r["show"], f"{r['particles']:,}", f"{r['pushed']:.1f}", f"{r['received']:.1f}", f"{r['megabytes']:.2f}",
+         "" if r["target"] is None else f"{r['target']:g}")
+        for r in result["rates"]
+    ]  # fmt: skip
+    show.table(("shown", "particles", "drawn/s", "received/s", "MB each", "wanted/s"), rows)
+    memory = result["memory"]
+    if memory:
+        print()
+        for who in ("studio", "browser"):
+            first, last, slope = memory[f"{who}_first"], memory[f"{who}_last"], memory[f"{who}_per_minute"]
+            print(f"{who}: {first:.0f} MB -> {last:.0f} MB in {memory['minutes']:g} min, {slope:+.2f} MB/min at the end")
+    if json is not None:
+        json.write_text(encoder.dumps(result, indent=2))
+    return 0

@@ -5,6 +5,7 @@ needs a lock, and a wish that goes wrong is told in the page instead of ending t
 """
 
 import copy
+import math
 import queue
 import threading
 import time
@@ -30,6 +31,7 @@ from viscoil.studio.surfaces import Surfaces
 from viscoil.studio.wishes import Wishes
 
 TICK = 0.02  # seconds between two looks at what is due
+BETWEEN = 1 / 15  # seconds between two frames while surfaces are shown
 NUMBERS, CURVES = 0.25, 0.5  # seconds between two updates of the numbers and of the plots
 DEFAULT_PORT = 8080
 
@@ -42,6 +44,8 @@ class Studio(Wishes):
     ...     studio.play()
     ...     studio.wait(lambda status: status.time > 0.5)
     """
+
+    simulation = staticmethod(engine.main)  # what runs in the simulation's process
 
     def __init__(
         self, scene: str | Path | None = None, *, host: str = server.LOCAL, port: int = DEFAULT_PORT,
@@ -65,7 +69,7 @@ class Studio(Wishes):
         self.colouring = colours.Colouring()
         self.showing, self._lit = "points", True  # points or surface
         self._handles_shown: set[str] = set()
-        self._due = {"numbers": 0.0, "curves": 0.0}
+        self._due = {"numbers": 0.0, "curves": 0.0, "thanks": math.inf}
         self.server = server.start(host, server.free_port(host, port, exact_port))
         self.stage = Stage(self.server)
         self.surfaces = Surfaces(self)
@@ -140,6 +144,9 @@ class Studio(Wishes):
         """What is due now and then."""
         now = time.perf_counter()
         self.surfaces.tick(now)
+        if now >= self._due["thanks"]:
+            self._due["thanks"] = math.inf
+            self._engine_send(m.Taken())
         if now >= self._due["numbers"]:
             self._due["numbers"] = now + NUMBERS
             self._status.recording = self.saving.recorded
@@ -194,7 +201,8 @@ class Studio(Wishes):
         self._engine_send(command)
 
     def _start_engine(self) -> None:
-        self._engine = Link(engine.main, self._machine, self._from_engine, "simulation")
+        self._due["thanks"] = math.inf
+        self._engine = Link(self.simulation, self._machine, self._from_engine, "simulation")
         self.watch()
 
     def _engine_send(self, command: Any) -> None:
@@ -214,7 +222,9 @@ class Studio(Wishes):
                 try:
                     self._take(message, arrays)
                 finally:
-                    self._engine_send(m.Taken())
+                    # Surfaces take longer than frames: what nobody would see need not be copied.
+                    pause = BETWEEN if self.showing == "surface" and self.saving.recorded is None else 0.0
+                    self._due["thanks"] = time.perf_counter() + pause
             case m.Loaded():
                 self._loaded(message)
             case m.Edited(toml=toml, values=values):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from viscoil.controls import readable
 from viscoil.view.occupancy import Occupancy
 
 MATERIAL = "material"
@@ -142,7 +143,7 @@ class Colouring:
             return f'<div style="{_BOX}">{rows}</div>'
         stops = ",".join("rgb({},{},{})".format(*row) for row in table(MAPS.get(self.choice, OTHER_MAP))[::15])
         middle = (self.low + self.high) / 2
-        numbers = "".join(f"<span>{value:.3g}</span>" for value in (self.low, middle, self.high))
+        numbers = "".join(f"<span>{readable(value)}</span>" for value in (self.low, middle, self.high))
         title = html.escape(f"{self.choice.replace('_', ' ')}, {self.unit}" if self.unit else self.choice)
         return (
             f'<div style="{_BOX}"><div style="opacity:0.75;margin-bottom:0.25em">{title}</div>'

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-FLOAT, USHORT, UINT, BYTE = 5126, 5123, 5125, 5120
+FLOAT, USHORT, UINT = 5126, 5123, 5125
 
 
 def glb(
@@ -16,8 +16,8 @@ def glb(
     count = len(vertices)
     shade = np.empty((count, 4), "<u2")
     shade[:, :3], shade[:, 3] = _LINEAR[colours], 65535  # glTF wants linear light
-    sides = np.zeros((count, 4), "i1")  # four bytes per vertex: the alignment asks for them
-    sides[:, :3] = np.round(127 * normals)
+    # Full precision: browsers compute normals again into the same array, from areas that may be square millimetres.
+    sides = np.ascontiguousarray(normals, "<f4")
     points = np.ascontiguousarray(vertices, "<f4")
     chunks = [points.tobytes(), sides.tobytes(), shade.tobytes(), np.ascontiguousarray(triangles, "<u4").tobytes()]
     starts = np.cumsum([0, *(len(chunk) for chunk in chunks)]).tolist()
@@ -25,17 +25,15 @@ def glb(
     views: list[dict[str, Any]] = [
         {"buffer": 0, "byteOffset": start, "byteLength": len(chunk)} for start, chunk in zip(starts, chunks, strict=False)
     ]
-    views[1]["byteStride"] = 4
     document = {
         "asset": {"version": "2.0"}, "scene": 0, "scenes": [{"nodes": [0]}], "nodes": [{"mesh": 0}],
-        "extensionsUsed": ["KHR_mesh_quantization"], "extensionsRequired": ["KHR_mesh_quantization"],
         "meshes": [{"primitives": [{"attributes": {"POSITION": 0, "NORMAL": 1, "COLOR_0": 2}, "indices": 3, "material": 0}]}],
         "materials": [{"pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": roughness}}],
         "buffers": [{"byteLength": starts[-1]}], "bufferViews": views,
         "accessors": [
             {"bufferView": 0, "componentType": FLOAT, "count": count, "type": "VEC3",
              "min": [float(x) for x in low], "max": [float(x) for x in high]},
-            {"bufferView": 1, "componentType": BYTE, "normalized": True, "count": count, "type": "VEC3"},
+            {"bufferView": 1, "componentType": FLOAT, "count": count, "type": "VEC3"},
             {"bufferView": 2, "componentType": USHORT, "normalized": True, "count": count, "type": "VEC4"},
             {"bufferView": 3, "componentType": UINT, "count": int(np.size(triangles)), "type": "SCALAR"},
         ],

@@ -299,8 +299,11 @@ def _room(frame: Frame, things: tuple[Thing, ...]) -> np.ndarray:
     position = frame["position"] if len(frame) else np.array([t.position for t in things] or [[0.0, 0, 0]], np.float32)
     low, high = position.min(0), position.max(0)
     reach = 2.0 * float(np.max(high - low)) + 4 * frame.spacing
-    found = [np.array([thing.position]) for thing in things if thing.kind == "emitter"]
+    found = []
     for thing in things:
+        if thing.kind == "emitter":
+            body = nozzle_mesh(thing.shape)[0]
+            found.append(body @ np.array(thing.rotation).T + np.array(thing.position))
         if thing.container and thing.shape.get("type") == "box":
             corners = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, 8).T * thing.shape["size"]
             corners = corners @ np.array(thing.rotation).T + np.array(thing.position)
