@@ -150,9 +150,9 @@ def raw(position: np.ndarray, spacing: float, options: Options) -> Raw:
     if options.method == "clavet":
         values = np.sqrt(values)
     mesh, grid = splash.marching_cubes(values, iso_surface_threshold=options.threshold, cube_size=1.0, return_grid=True)
-    cleaned_up(mesh, grid)
+    around = cleaned_up(mesh, grid)
     _place(mesh, blocks, middle, cube)
-    return Raw(mesh, found.crowd / np.float32(CROWDED * options.support**3))
+    return Raw(mesh, around, found.crowd / np.float32(CROWDED * options.support**3))
 
 
 def _place(mesh: object, blocks: Blocks, middle: np.ndarray, cube: float) -> None:

@@ -28,6 +28,7 @@ class Raw:
     """A surface fresh from marching cubes."""
 
     mesh: Any  # pysplashsurf TriMesh3d, cleaned up
+    around: Any  # its vertex connectivity
     fullness: np.ndarray  # (n,) float32, of the particles: 0 for one alone, 1 inside the fluid
 
 
@@ -63,8 +64,8 @@ def reconstruct(frame: Frame, options: Options) -> SurfaceMesh:
     # Before smoothing, which moves a vertex by a fraction of a spacing: how much it may move is one of the quantities.
     at = Interpolation(frame["position"], max(2.0, options.support) * frame.spacing)
     fields, fullness = on_surface(frame, names, at, raw.mesh.vertices, raw.fullness)
-    smooth(raw.mesh, smootherstep(fullness / FREE), options.smoothing, frame.spacing)
-    fields = {"normal": normals(raw.mesh, options.normal_smoothing)} | fields
+    smooth(raw.mesh, raw.around, smootherstep(fullness / FREE), options.smoothing, frame.spacing)
+    fields = {"normal": normals(raw.mesh, raw.around, options.normal_smoothing)} | fields
     _into(result, raw.mesh, fields, options)
     result.seconds = perf_counter() - begin
     return result
@@ -119,7 +120,7 @@ def _splash(position: np.ndarray, spacing: float, options: Options) -> Raw:
             # Both in particle radii, whatever its documentation says; the kernel reaches twice its smoothing length.
             smoothing_length=options.support, cube_size=2 * options.cube, iso_surface_threshold=options.threshold,
         )  # fmt: skip
-        cleaned_up(found.mesh, found.grid)
+        around = cleaned_up(found.mesh, found.grid)
     except RuntimeError as error:
         raise SurfaceFailed(f"the surface could not be computed: {first_line(error)}") from error
     except BaseException as error:
@@ -129,14 +130,18 @@ def _splash(position: np.ndarray, spacing: float, options: Options) -> Raw:
     # ρ/ρ₀ of a particle alone is W(0) d³. The power makes it agree with the weighted numbers of neighbours of the other
     # methods for threads (0.11), sheets (0.4) and flat surfaces (0.65).
     alone = 8 / (np.pi * options.support**3)
-    return Raw(found.mesh, np.clip((found.particle_densities - alone) / (1 - alone), 0, 1).astype(np.float32) ** 1.5)
+    fullness = np.clip((found.particle_densities - alone) / (1 - alone), 0, 1).astype(np.float32) ** 1.5
+    return Raw(found.mesh, around, fullness)
 
 
-def cleaned_up(mesh: Any, grid: Any) -> None:
-    """Merges slivers of the marching cubes (Moore & Warren 1992) and what becomes barnacles when smoothed."""
+def cleaned_up(mesh: Any, grid: Any) -> Any:
+    """Merges slivers of the marching cubes (Moore & Warren 1992) and what becomes barnacles when smoothed.
+
+    Works in place; returns the connectivity of what is left.
+    """
     splash = require("pysplashsurf", "to compute surfaces")
     splash.marching_cubes_cleanup(mesh, grid, max_iter=1)  # more change one vertex in a hundred thousand
-    splash.barnacle_decimation(mesh, keep_vertices=False)
+    return splash.barnacle_decimation(mesh, keep_vertices=False)
 
 
 def smootherstep(x: np.ndarray) -> np.ndarray:

@@ -22,25 +22,24 @@ LIMIT = 0.2  # L, in particle spacings: twice the height of the bumps
 POLISH = 3  # iterations without limit afterwards: they smooth the seams between what was limited and what was not
 
 
-def smooth(mesh: Any, weights: np.ndarray, iterations: int, spacing: float) -> None:
-    """Smooths the vertices of ``mesh`` (a pysplashsurf TriMesh3d) in place.
+def smooth(mesh: Any, around: Any, weights: np.ndarray, iterations: int, spacing: float) -> None:
+    """Smooths the vertices of ``mesh`` (a pysplashsurf TriMesh3d with its vertex connectivity) in place.
 
     weights (v,): 0 keeps a vertex where it is, 1 moves it freely; spacing [m]: of the particles.
     """
     if iterations < 1 or not len(mesh.vertices):
         return
     before = mesh.vertices.copy()
-    _smooth(mesh, weights, iterations)
+    _smooth(mesh, around, weights, iterations)
     displacement = mesh.vertices - before
     square = np.einsum("ij,ij->i", displacement, displacement)[:, None]
     mesh.vertices[:] = before + displacement / np.sqrt(1 + square / (LIMIT * spacing) ** 2)
-    _smooth(mesh, weights, min(POLISH, iterations))
+    _smooth(mesh, around, weights, min(POLISH, iterations))
 
 
-def _smooth(mesh: Any, weights: np.ndarray, iterations: int) -> None:
+def _smooth(mesh: Any, around: Any, weights: np.ndarray, iterations: int) -> None:
     """Weighted Laplacian smoothing, with what it takes along the normals given back."""
     splash = require("pysplashsurf", "to compute surfaces")
-    around = mesh.vertex_vertex_connectivity()
     before = mesh.vertices.copy()
     splash.laplacian_smoothing_parallel(mesh, around, iterations=iterations, beta=1.0, weights=weights)
     after = mesh.vertices.copy()
@@ -55,8 +54,8 @@ def _smooth(mesh: Any, weights: np.ndarray, iterations: int) -> None:
     mesh.vertices[:] = after + mesh.vertices[:, :1] * normal
 
 
-def normals(mesh: Any, iterations: int) -> np.ndarray:
-    """Unit normals (v, 3) of a TriMesh3d, weighted by area, then smoothed over the mesh."""
+def normals(mesh: Any, around: Any, iterations: int) -> np.ndarray:
+    """Unit normals (v, 3) of a TriMesh3d with its vertex connectivity, weighted by area, then smoothed over the mesh."""
     if not len(mesh.vertices):
         return np.zeros((0, 3), np.float32)
     splash = require("pysplashsurf", "to compute surfaces")
@@ -64,7 +63,7 @@ def normals(mesh: Any, iterations: int) -> np.ndarray:
     if iterations < 1:
         return plain
     found = plain.copy()
-    splash.laplacian_smoothing_normals_parallel(found, mesh.vertex_vertex_connectivity(), iterations=iterations)
+    splash.laplacian_smoothing_normals_parallel(found, around, iterations=iterations)
     found = _unit(found)
     # On a drop of a few triangles the normals around a vertex cancel, and what is left may point anywhere.
     astray = np.einsum("ij,ij->i", found, plain) < 0.5
