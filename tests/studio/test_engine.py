@@ -197,7 +197,7 @@ def test_an_upload_is_a_scene_like_any_other(partner, file):
     partner.send(m.Load("../../pool.toml", file.read_text()))
     assert partner.a(m.Loaded).info.title == "pool"
     partner.frame()
-    partner.send(m.Reset(original=True))
+    partner.send(m.Reset())
     partner.a(m.Loaded, fresh=False)
 
 

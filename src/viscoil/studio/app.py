@@ -64,7 +64,8 @@ class Studio(Wishes):
         self.toml = ""  # the scene as edited
         self.frame: Frame | None = None
         self.poses: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        self._set_stage = False  # the next frame is the first of another scene
+        self._set_stage = False  # the next frame is the first of a scene that was loaded
+        self._another = True  # and that scene is another one than before
         self.history = History()
         self.colouring = colours.Colouring()
         self.showing, self._lit = "points", True  # points or surface
@@ -191,9 +192,8 @@ class Studio(Wishes):
                 raise SceneError("no scene is loaded: choose one first")
             self._start_engine()
             if not isinstance(command, m.Load) and self._source is not None:
-                original = isinstance(command, m.Reset) and command.original
-                text = self._source.text if original or not self.toml else self.toml
-                self._engine_send(m.Load(self._source.source, text, self._source.quality if original else None))
+                edited = (self.toml, None) if self.toml else (self._source.text, self._source.quality)
+                self._engine_send(m.Load(self._source.source, *edited))
                 if isinstance(command, m.Reset):
                     return
         if isinstance(command, m.Load | m.Reset | m.Play | m.Change):
@@ -258,6 +258,7 @@ class Studio(Wishes):
 
     def _loaded(self, message: m.Loaded) -> None:
         info = message.info
+        self._another = self.info is None or self.info.source != info.source
         self.info, self.toml = info, info.toml
         self._set_stage = message.fresh
         self._status.title, self._status.problem = info.title, ""
@@ -306,7 +307,8 @@ class Studio(Wishes):
         for key in shown:
             self.handles.show(key, True)
         self.panel.handles(self.info.things, shown)
-        self._look(None)
+        if self._another:  # whoever loads the same file again keeps the view
+            self._look(None)
 
     def _look(self, client: Any) -> None:
         if self.frame is None or self.info is None or self.stage.camera is None:
@@ -340,8 +342,8 @@ class Studio(Wishes):
     def _load(self, scene: str | Path | None, quality: str | None) -> None:
         if scene is None:
             if self._source is None:
-                return
-            source = m.Load(self._source.source, self._source.text, quality)
+                raise SceneError("no scene is loaded: choose one first")
+            source = m.Load(self._source.source, self._source.text, quality or self._source.quality)
         else:
             source = m.Load(str(scene), None, quality)
         self._command(source)

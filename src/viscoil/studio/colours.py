@@ -16,7 +16,7 @@ MAPS = {"speed": "speed", "density": "coolwarm", "stress": "inferno", "conformat
 OTHER_MAP = "plasma"
 # Deep water to foam: dark where the fluid rests, bright where it is fast.
 SPEED = ((0.07, 0.16, 0.36), (0.10, 0.36, 0.66), (0.16, 0.60, 0.80), (0.55, 0.85, 0.86), (1.0, 1.0, 0.96))
-LIGHT = np.array([0.45, 0.8, 0.4])  # where it comes from, y up
+LIGHT = np.array([-0.6, 1.0, 0.3])  # where it comes from, y up
 
 
 @cache
@@ -181,7 +181,7 @@ def lit(colours: np.ndarray, position: np.ndarray, spacing: float, up_axis: int)
     filled = grid.values + grid.wide
     slope = np.stack(np.gradient(filled), axis=-1)
     length = np.linalg.norm(slope, axis=-1)
-    light = LIGHT if up_axis == 1 else LIGHT[[0, 2, 1]]
+    light = LIGHT if up_axis == 1 else LIGHT[[0, 2, 1]] * [1, -1, 1]
     facing = -(slope @ (light / np.linalg.norm(light)).astype(np.float32)) / np.maximum(length, 0.08)
     brightness = (0.78 + 0.34 * facing - 0.10 * np.clip(grid.wide, 0, 1)).astype(np.float32)
     cells = np.clip((position - grid.low) / np.float32(grid.cell), 0, np.array(grid.shape) - 1).astype(np.int32)

@@ -47,7 +47,6 @@ class Engine:
         self._done = False
         self._state = ""
         self._source: m.Load | None = None
-        self._original = ""  # the scene as it was loaded
         self._qualities: tuple[str, ...] = ()
         self.scene: Any = None
         self.sim: Any = None
@@ -158,8 +157,8 @@ class Engine:
                 self._set_playing(False)
             case m.Advance(frame=frame):
                 self._advance(frame)
-            case m.Reset(original=original):
-                self._reset(original)
+            case m.Reset():
+                self._reset()
             case m.Change(path=path, value=value):
                 self._change(path, value)
             case m.Move():
@@ -191,18 +190,15 @@ class Engine:
             qualities = tuple(profiles(source))
         scene.check_size()
         self._source, self._qualities = command, qualities
-        self.scene, self._original = scene, scene.to_toml()
+        self.scene = scene
         self._playing = False
         self._build(True)
 
-    def _reset(self, original: bool) -> None:
-        if self.scene is None:
-            return
-        if original:
-            self.scene = _scene_from(self._original)
-        was_playing = self._playing
-        self._build(False)
-        self._set_playing(was_playing)
+    def _reset(self) -> None:
+        if self.scene is not None:
+            was_playing = self._playing
+            self._build(False)
+            self._set_playing(was_playing)
 
     def _build(self, fresh: bool) -> None:
         """A new simulation of the scene as it is."""
@@ -427,13 +423,3 @@ class Engine:
             self._done = True
         self._sent = perf_counter()
         self._cost = self._sent - begin
-
-
-def _scene_from(text: str) -> Any:
-    """A scene from its own text."""
-    from viscoil.scene.load import load
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "scene.toml"
-        path.write_text(text, encoding="utf-8")
-        return load(path)

@@ -42,9 +42,7 @@ class Advance:
 
 @dataclass(frozen=True)
 class Reset:
-    """Back to the start, with the scene as it was edited; ``original``: as it was loaded."""
-
-    original: bool = False
+    """Back to the start, with the scene as it was edited."""
 
 
 @dataclass(frozen=True)

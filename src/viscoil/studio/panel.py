@@ -54,10 +54,14 @@ class Panel:
         moves = gui.add_button_group("", ("Step", "Frame", "Reset", "Reload"))
         wishes = {"Step": studio.step, "Frame": studio.step_frame, "Reset": studio.reset, "Reload": studio.reload}
         _on_click(moves, lambda event: wishes[event.target.value]())
-        moves.hint = "one step · one frame · start again as edited · start again as in the file"
+        moves.hint = "one step · one frame · start again with all changes · read the file again"
         self._record = gui.add_button("Record", color="gray", icon=self._icons.PLAYER_RECORD)
         self._record.hint = "what is shown, as a page that plays anywhere"
         _on_click(self._record, lambda event: studio.toggle_recording(event.client))
+        keys = {"Play or pause": ("space", studio.toggle), "Step": ("S", studio.step), "Frame": ("F", studio.step_frame)}
+        for name, (key, wish) in {**keys, "Reset": ("R", studio.reset)}.items():
+            command = gui.add_command(name, hotkey=key)
+            _on_trigger(command, wish)
         self._pace = gui.add_dropdown("pace", tuple(PACES), initial_value="real time")
         _on_change(self._pace, lambda event: studio.pace(PACES[event.target.value]))
 
@@ -197,6 +201,14 @@ def _on_click(button: Any, wish: Any) -> None:
     @button.on_click
     async def _(event: Any) -> None:
         wish(event)
+
+
+def _on_trigger(command: Any, wish: Any) -> None:
+    """Calls ``wish()`` when a key is pressed or the command chosen from the page's palette."""
+
+    @command.on_trigger
+    async def _(event: Any) -> None:
+        wish()
 
 
 def _on_change(item: Any, wish: Any) -> None:

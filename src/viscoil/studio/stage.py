@@ -12,16 +12,17 @@ import numpy as np
 
 from viscoil.io.frame import Frame
 from viscoil.solids.meshes import creased, mesh
-from viscoil.studio.colours import Colouring, lit
+from viscoil.studio.colours import LIGHT, Colouring, lit
 from viscoil.studio.glb import glb
 from viscoil.studio.messages import SceneInfo, Thing
 from viscoil.view.camera import Camera
 
 LINES = (120, 128, 140)
-CELLS = (58, 62, 69)
-SECTIONS = (80, 86, 95)
+CELLS = (62, 66, 73)
+SECTIONS = (86, 92, 101)
+GROUND = (44, 47, 52)
 NOZZLE = (0.62, 0.66, 0.72)
-ROOM = 0.25  # how bright the room is that surfaces reflect
+KEY, SKY, ROOM = 1.7, 0.7, 0.3  # how bright the lamp, the sky and the room are that surfaces reflect
 
 
 @dataclass
@@ -116,6 +117,8 @@ class Stage:
             self._spacing = info.spacing
             self.camera, self.size = camera, _size(frame, camera)
             self.server.scene.set_up_direction(f"+{info.up}")
+            self._lamps = None
+            self.light()
             self._aim(camera)
             self._floor(info, camera)
             for thing in info.things:
@@ -153,7 +156,8 @@ class Stage:
             self.server.scene.add_grid(
                 "/floor", width=12 * self.size, height=12 * self.size, plane="xz" if axis == 1 else "xy", cell_size=cell,
                 section_size=5 * cell, cell_color=CELLS, section_color=SECTIONS, infinite_grid=True,
-                fade_distance=14 * self.size, fade_strength=1.5, shadow_opacity=0.4, position=tuple(place),
+                fade_distance=14 * self.size, fade_strength=1.5, shadow_opacity=0.55, plane_color=GROUND, plane_opacity=1.0,
+                position=tuple(place),
             )
         )  # fmt: skip
 
@@ -210,7 +214,11 @@ class Stage:
             return
         self._lamps = lamps
         scene = self.server.scene
-        scene.configure_default_lights(True, cast_shadow=lamps[1])
+        scene.configure_default_lights(False)
+        upright = self.camera is None or self.camera.up[1] > 0.5
+        place = tuple((LIGHT if upright else LIGHT[[0, 2, 1]] * [1, -1, 1]).tolist())
+        scene.add_light_directional("/lights/lamp", intensity=KEY, cast_shadow=lamps[1], position=place)
+        scene.add_light_hemisphere("/lights/sky", sky_color=(235, 242, 255), ground_color=(90, 85, 80), intensity=SKY)
         scene.configure_environment_map("studio" if surface else None, environment_intensity=ROOM)
 
     def draw(self, moment: Moment) -> None:

@@ -10,7 +10,7 @@ class Wishes:
     """The studio's methods. Each posts what is to be done; the conductor does it (see ``viscoil.studio.app``)."""
 
     def load(self, scene: str | Path | None, quality: str | None = None) -> None:
-        """Builds a scene: a shipped name or a .toml file; None: the present one, in another quality."""
+        """Builds a scene: a shipped name or a .toml file; None: the present one again (in another quality)."""
         self.post(lambda: self._load(scene, quality))
 
     def load_upload(self, name: str, content: bytes) -> None:
@@ -43,8 +43,8 @@ class Wishes:
         self.post(lambda: self._command(m.Reset()))
 
     def reload(self) -> None:
-        """Back to the start, as in the file."""
-        self.post(lambda: self._command(m.Reset(original=True)))
+        """Reads the file again, as it is now, and starts with it."""
+        self.post(lambda: self._load(None, None))
 
     def pace(self, factor: float | None) -> None:
         """Simulated seconds per second at most; None: as fast as it can."""
