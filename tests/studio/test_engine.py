@@ -286,6 +286,39 @@ def test_a_checkpoint_is_a_run_that_can_be_resumed(partner, file, tmp_path, caps
     assert run.scene().time.frames > 4, "there is something left to do"
 
 
+def test_frames_are_kept_as_a_run_of_what_was_done_by_hand(partner, file, tmp_path):
+    loaded(partner, file)
+    partner.send(m.Advance(frame=True), m.Advance())
+    partner.frame(lambda s: s.header["step"] == 5)
+    folder = tmp_path / "kept"
+    partner.send(m.Keep(str(folder)))
+    partner.a(m.Keeping, on=True)
+    partner.send(m.Advance(frame=True), m.Change("gravity.strength", 2.0), m.Advance(frame=True))
+    partner.frame(lambda s: s.header["index"] == 4)
+    partner.send(m.Keep(None))
+    saved = partner.a(m.Saved)
+    assert saved.frames == 3 and partner.a(m.Keeping).on is False
+    run = Run.open(folder)
+    assert run.frames == [2, 3, 4] and run.checkpoints == [4] and len(run.metrics()["frame"]) == 3
+    assert run.scene().gravity == pytest.approx((0, -2, 0)), "as it was at the end, where it goes on"
+    assert main(["run", str(folder), "--resume", "--frames", "5"]) == 0
+    partner.send(m.Advance(frame=True))
+    _, live = partner.frame(lambda s: s.header["index"] == 5)
+    assert np.array_equal(Run.open(folder).frame(5)["position"], live["position"])
+
+
+def test_a_reset_ends_what_is_being_kept(partner, file, tmp_path):
+    loaded(partner, file)
+    partner.send(m.Keep(str(tmp_path / "a")), m.Advance(frame=True), m.Reset())
+    assert partner.a(m.Saved).frames == 2
+    partner.a(m.Loaded)
+    (tmp_path / "taken").write_text("a file")
+    partner.send(m.Keep(str(tmp_path / "taken")))
+    assert "is a file" in partner.a(m.Problem).text
+    partner.send(m.Advance())
+    partner.frame(lambda s: s.header["step"] == 1)
+
+
 def test_the_pace_is_kept(partner, file, monkeypatch):
     """By a clock that the test winds: simulated time follows it, and what a pause or a slow step cost is not made up for."""
     clock = [100.0]

@@ -238,8 +238,12 @@ class Studio(Wishes):
                 self.problem(text)
             case m.Note(text=text):
                 self.note(text)
-            case m.Saved(folder=folder, frame=frame, command=command):
-                self.written(folder, f"frame {frame} in {folder}; go on with: {command}")
+            case m.Saved(folder=folder, frame=frame, command=command, frames=frames):
+                what = f"frame {frame}" if frames == 1 else f"{frames} frames"
+                self.written(folder, f"{what} in {folder}; go on with: {command}")
+            case m.Keeping(on=on):
+                self._status.keeping = on
+                self._due["numbers"] = 0.0
             case m.Ended(exit_code=code):
                 self._lost(code)
 
@@ -248,7 +252,7 @@ class Studio(Wishes):
         self._engine = None
         if self.closing:
             return
-        self._status.state = "ended"
+        self._status.state, self._status.keeping = "ended", False
         self._status.steps_per_second = self._status.frames_per_second = self._status.speed = 0.0
         how = f"by signal {-code}" if code is not None and code < 0 else f"with code {code}"
         self.problem(

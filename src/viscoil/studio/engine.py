@@ -5,7 +5,6 @@ It knows nothing of browsers. Whatever goes wrong in a scene or a step becomes a
 """
 
 import gc
-import shlex
 import tempfile
 import traceback
 from collections import deque
@@ -19,6 +18,7 @@ import numpy as np
 from viscoil.controls import apply, scene_controls
 from viscoil.errors import SimulationFailed, ViscoilError
 from viscoil.studio import messages as m
+from viscoil.studio.keeping import Keeper, at_frame
 from viscoil.studio.link import leave_interrupts_to_the_parent
 
 UPDATE = 1 / 60  # shortest time between two frames sent [s]
@@ -62,6 +62,7 @@ class Engine:
         self._rows: list[dict[str, Any]] = []
         self._said = 0  # notes of the simulation that were passed on
         self._edited_at: float | None = None
+        self._keeper: Keeper | None = None
         self._pace: float | None = 1.0
         self._origin = (0.0, 0.0)  # clock and simulated time from which the pace is kept
         self._marks: deque[tuple[float, int, int, float]] = deque()
@@ -174,6 +175,8 @@ class Engine:
                 self._credit = True
             case m.Save(folder=folder):
                 self._save(Path(folder))
+            case m.Keep(folder=folder):
+                self._keep(Path(folder) if folder else None)
             case m.Quit():
                 self._done = True
 
@@ -205,6 +208,8 @@ class Engine:
         from viscoil.simulate import Simulation
 
         self._placed_at = None
+        if self._keeper is not None and self.sim is not None:
+            self._guarded(self._keep, None)
         self._say_state("building")
         self.sim = None
         gc.collect()  # the old one's arrays, before the new one's
@@ -327,23 +332,25 @@ class Engine:
 
     def _save(self, folder: Path) -> None:
         """The present state as a run folder, at the end of the frame."""
-        from viscoil.io.run import Run
+        self._finish_frame()
+        keeper = Keeper(self.sim, folder, self._device())
+        self._send(m.Saved(str(folder), self.sim.frame_index, keeper.finish(self.sim)))
 
+    def _keep(self, folder: Path | None) -> None:
+        """Starts to write every frame to a run folder, or ends it."""
+        self._finish_frame()
+        if self._keeper is not None:
+            keeper, self._keeper = self._keeper, None
+            self._send(m.Saved(str(keeper.folder), self.sim.frame_index, keeper.finish(self.sim), keeper.frames))
+        elif folder is not None:
+            self._keeper = Keeper(self.sim, folder, self._device())
+        self._send(m.Keeping(self._keeper is not None))
+
+    def _finish_frame(self) -> None:
         if self.sim is None:
             raise ViscoilError("there is nothing to save: no scene is running.")
-        sim, time = self.sim, self.scene.time
-        while abs(sim.time - sim.frame_index * time.frame_time) > 1e-6 * time.frame_time:
+        while not at_frame(self.sim):
             self._go_on()
-        index = sim.frame_index
-        frames = time.frames if time.frames > index else index + max(time.frames, 1)
-        scene = self.scene.model_copy(update={"time": time.model_copy(update={"frames": frames})})
-        command = shlex.join(["viscoil", "run", str(folder), "--resume"])
-        with Run.create(folder, scene, {"device": self._device(), "command": "viscoil studio"}) as run:
-            run.write_frame(sim.frame())
-            run.write_metrics({"frame": index} | sim.metrics())
-            run.write_checkpoint(index, sim.state())
-            run.set_status("interrupted", f"saved by the studio at frame {index}. Go on with: {command}", frames=frames)
-        self._send(m.Saved(str(folder), index, command))
 
     # --- going on ----------------------------------------------------------------------------------------------------
     def _go_on(self) -> None:
@@ -370,6 +377,19 @@ class Engine:
         if sim.frame_index > index:
             self._rows.append(self._row())
             self._owing = self._every_frame
+            if self._keeper is not None:
+                self._guarded(self._write_frame)
+
+    def _write_frame(self) -> None:
+        """The frame just finished; a folder that cannot be written is let go of, the simulation goes on."""
+        assert self._keeper is not None
+        try:
+            self._keeper.add(self.sim)
+        except ViscoilError:
+            self._keeper.drop()
+            self._keeper = None
+            self._send(m.Keeping(False))
+            raise
 
     def _row(self) -> dict[str, Any]:
         metrics = self.sim.metrics()
@@ -413,7 +433,7 @@ class Engine:
         if self._playing and not self._owing and begin - self._sent < max(UPDATE, self._cost / SHARE):
             return
         frame = self.sim.frame(dict.fromkeys([*self.scene.output.fields, *self._fields]))
-        whole = abs(frame.time - frame.index * self.scene.time.frame_time) < 1e-9 * max(frame.time, 1.0)
+        whole = at_frame(self.sim)
         nozzles = [nozzle.pose(frame.time) for nozzle in self.sim.nozzles]
         content = m.FrameSent(frame.header(), self._rates(), self._rows, whole, self._serial, nozzles)
         self._rows, self._wanted, self._credit, self._owing = [], False, False, False

@@ -91,6 +91,13 @@ class Save:
 
 
 @dataclass(frozen=True)
+class Keep:
+    """Write every frame from now on to a run folder; None: end it."""
+
+    folder: str | None
+
+
+@dataclass(frozen=True)
 class Quit:
     """End."""
 
@@ -183,6 +190,14 @@ class Saved:
     folder: str
     frame: int
     command: str  # that goes on with it
+    frames: int = 1  # it holds
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Whether frames are being written to a run folder."""
+
+    on: bool
 
 
 @dataclass(frozen=True)

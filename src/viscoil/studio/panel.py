@@ -125,6 +125,9 @@ class Panel:
         _on_click(scene, lambda event: studio.save_scene(event.client))
         state = gui.add_button("Checkpoint", icon=self._icons.DEVICE_FLOPPY, hint="a run folder for viscoil run --resume")
         _on_click(state, lambda event: studio.save_checkpoint())
+        self._keep = gui.add_button("Write frames", icon=self._icons.STACK_2)
+        self._keep.hint = "every frame from now on into a run folder, for viscoil render and viscoil export"
+        _on_click(self._keep, lambda event: studio.toggle_keeping())
         self._saved = gui.add_html("")
 
     # --- showing -----------------------------------------------------------------------------------------------------
@@ -170,6 +173,7 @@ class Panel:
         icon = icons.PLAYER_PAUSE_FILLED if playing else icons.PLAYER_PLAY_FILLED
         if self._play.icon != icon:
             self._play.icon = icon
+        self._keep.label = "Stop writing frames" if status.keeping else "Write frames"
         recording = status.recording is not None
         self._record.label, self._record.color = ("Stop recording", "red") if recording else ("Record", "gray")
 

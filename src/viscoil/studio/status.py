@@ -35,6 +35,7 @@ class Status:
     problem: str = ""
     notes: tuple[str, ...] = ()
     recording: float | None = None  # simulated seconds recorded; None: not recording
+    keeping: bool = False  # frames are being written to a run folder
     scenes: int = 0  # simulations built since the start
     saved: tuple[str, ...] = ()  # files and folders written
 
@@ -54,6 +55,8 @@ class Status:
         record = ""
         if self.recording is not None:
             record = f'<span class="vs-rec">● {self.recording:.2f} s recorded</span>'
+        if self.keeping:
+            record += ' <span class="vs-rec">● writing frames</span>'
         return (
             f'<div class="vs-status"><div class="vs-head"><span class="vs-title">{html.escape(self.title or "viscoil")}'
             f'</span><span{busy} style="color:{colour}">{word}</span></div>'

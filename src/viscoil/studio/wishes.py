@@ -110,6 +110,10 @@ class Wishes:
         """A run folder that `viscoil run --resume` continues."""
         self.post(lambda: self._command(m.Save(str(self.saving.new_path("checkpoint", "")))))
 
+    def toggle_keeping(self) -> None:
+        """Starts to write every frame to a run folder, for `viscoil render` and `viscoil export`, or ends it."""
+        self.post(lambda: self._command(m.Keep(None if self.status.keeping else str(self.saving.new_path("frames", "")))))
+
     def save_picture(self, client: Any = None) -> Path:
         """A PNG of what ``client`` (or any open browser) sees, otherwise drawn without one; waits, returns its path."""
         return self.saving.picture(client)
