@@ -44,7 +44,7 @@ class PBFParams(SolverParams):
     """ε of eq. 11, relative to the lattice's sum of squared gradients; left out: as small as keeps iterations stable"""
     kernels: Literal["spiky", "paper"] = "spiky"
     """densities from the Spiky kernel, as its gradients are, or from Poly6 as in the paper (gains energy)"""
-    artificial_pressure: Annotated[float, Quantity("number", at_least=0, at_most=10), Slider(0.001, 0.2, log=True)] | None = None
+    artificial_pressure: Annotated[float, Quantity("number", at_least=0, at_most=10), Slider(1e-3, 0.2, log=True)] | None = None
     """k of eq. 13, in units of the lattice's multiplier; left out: 0.02, or 0 when unilateral (alone it makes a gas)"""
     pressure_power: Annotated[int, Count(at_least=1, at_most=8)] = 4
     """n of eq. 13"""
