@@ -117,7 +117,7 @@ def write_small(image: np.ndarray, path: Path, stamp: str = "", limit: int = LIM
     content = b""
     for quality in (93, 90, 86, 82, 76, 70, 60, 50, 35):
         buffer = io.BytesIO()
-        Image.fromarray(image).save(buffer, "jpeg", quality=quality, optimize=True, subsampling=0, comment=stamp.encode())
+        Image.fromarray(image).save(buffer, "jpeg", quality=quality, subsampling=0, comment=stamp.encode())
         content = buffer.getvalue()
         if len(content) <= limit:
             break

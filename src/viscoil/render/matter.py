@@ -16,6 +16,8 @@ from viscoil.material import PRESETS
 from viscoil.surface.mesh import SurfaceMesh
 
 GREY = (0.7, 0.7, 0.7)
+MOST_EVENTS = 9.0  # per picture height: what swallows more than this is black all the same
+STRAIGHT_ON = 0.999  # anisotropy of scattering; closer to 1, single precision fails
 MOST_CELLS = 72  # along the longest edge of the grid that holds the colours inside mixed clear fluids
 
 
@@ -85,14 +87,26 @@ def painted(mesh: SurfaceMesh, looks: list[Look]) -> Painted:
         return Painted({}, opaque(looks[present[0]]))
     which = np.clip(mesh["material"], 0, len(looks) - 1)
     table = np.array([[linear(part) for part in look.colour or GREY] for look in looks], np.float32)
-    numbers = {"roughness": "roughness", "specular": "sheen", "flatness": "translucency"}
-    attributes = {"vertex_paint": table[which]}
-    surface: dict[str, Any] = {"type": "principled", "base_color": {"type": "mesh_attribute", "name": "vertex_paint"}}
-    for name, key in numbers.items():
+    attributes = {"vertex_paint": _blended(table[which], mesh.triangles)}
+    surface: dict[str, Any] = {
+        "type": "principled", "base_color": {"type": "mesh_attribute", "name": "vertex_paint"},
+        "specular": float(np.mean([looks[k].sheen for k in present])),  # cannot vary along a surface
+    }  # fmt: skip
+    for name, key in {"roughness": "roughness", "flatness": "translucency"}.items():
         values = np.array([getattr(look, key) for look in looks], np.float32)
-        attributes[f"vertex_{name}"] = values[which][:, None]
+        attributes[f"vertex_{name}"] = _blended(values[which][:, None], mesh.triangles)
         surface[name] = {"type": "mesh_attribute", "name": f"vertex_{name}"}
     return Painted(attributes, surface)
+
+
+def _blended(values: np.ndarray, triangles: np.ndarray, times: int = 3) -> np.ndarray:
+    """Values (v, k) averaged with those of neighbouring vertices: where two materials meet, no saw teeth."""
+    count = np.bincount(triangles.ravel(), minlength=len(values))[:, None] + 1.0
+    for _ in range(times):
+        faces = values[triangles].mean(axis=1)
+        total = [np.bincount(triangles.ravel(), np.repeat(column, 3), len(values)) for column in faces.T]
+        values = ((values + np.stack(total, axis=1)) / count).astype(np.float32)
+    return values
 
 
 def used(mesh: SurfaceMesh, looks: list[Look]) -> list[int]:
@@ -144,13 +158,16 @@ def mixed_filling(mi: Any, frame: Frame, looks: list[Look], volume: float, stage
     for k in range(3):
         total = np.bincount(flat, weights=swallowed[which][:, k], minlength=int(shape.prod())).reshape(shape)
         channels.append((_spread(total) + 1e-3 * mean[k]) / (weight + 1e-3))
-    values = np.stack(channels, axis=-1)
-    most = float(values.max())
-    grid = np.ascontiguousarray((values / most).transpose(2, 1, 0, 3), np.float32)  # Mitsuba's order: z, y, x, channel
+    swallowing = np.stack(channels, axis=-1)
+    # Light is "scattered" straight on, and each time loses what is swallowed there: on average exactly exp(-σ x), and unlike
+    # sampling where a path ends, as good for the colour that passes as for the one that does not.
+    rate = float(min(swallowing.max(), MOST_EVENTS))
+    kept = 1 - np.minimum(swallowing, rate) / rate
+    grid = np.ascontiguousarray(kept.transpose(2, 1, 0, 3), np.float32)  # Mitsuba's order: z, y, x, channel
     place = mi.ScalarTransform4f().translate(low.tolist()).scale((shape * cell).tolist())
     return {
-        "type": "heterogeneous", "scale": most, "albedo": {"type": "constvolume", "value": {"type": "rgb", "value": [0.0] * 3}},
-        "sigma_t": {"type": "gridvolume", "grid": mi.VolumeGrid(grid), "to_world": place, "raw": True, "wrap_mode": "clamp"},
+        "type": "homogeneous", "sigma_t": rate, "phase": {"type": "hg", "g": STRAIGHT_ON},
+        "albedo": {"type": "gridvolume", "grid": mi.VolumeGrid(grid), "to_world": place, "raw": True, "wrap_mode": "clamp"},
     }
 
 

@@ -74,8 +74,10 @@ def _container(shape: dict[str, Any], pose: np.ndarray, camera: Camera, top: flo
     if shape.get("type") == "box":
         half = np.asarray(shape["size"], float) / 2 + 1.02 * radius
         signs = np.array([[i, j, k] for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)], float)
-        corners = (signs * half) @ pose[:3, :3].T + pose[:3, 3]
-        lines = [_ended(corners, pose, up, top, height)[[a, b]] for a, b in _EDGES]
+        whole = (signs * half) @ pose[:3, :3].T + pose[:3, 3]
+        corners = _ended(whole, pose, up, top, height)
+        cut = (whole - corners) @ up > 0.5 * radius  # where walls go on out of sight there is no rim
+        lines = [corners[[a, b]] for a, b in _EDGES if not (cut[a] and cut[b])]
     elif shape.get("type") == "cylinder":
         angle = np.linspace(0, 2 * np.pi, detail + 1)
         ring = (shape["radius"] + 1.02 * radius) * np.stack([np.cos(angle), 0 * angle, np.sin(angle)], axis=1)

@@ -18,7 +18,7 @@ from viscoil.view import lights
 from viscoil.view.camera import Camera
 
 BALL = 0.5  # radius of a ball in particle spacings
-BOUNCES = {"opaque": 7, "clear": 18}  # a path through a drop in a tank of water changes sides often
+BOUNCES = {"opaque": 7, "clear": 18, "mixed": 48}  # a path through a drop in a tank of water changes sides often
 
 
 @dataclass
@@ -46,7 +46,9 @@ def trace(
     for number, body in enumerate(bodies):
         if len(body.mesh):
             shot.things[f"fluid{number}"] = _fluid(mi, body, looks, shot.stage, volume, frame.solids)
-    return shot.taken(any(body.clear and len(body.mesh) for body in bodies), samples, seed, clock)
+    clear = [body for body in bodies if body.clear and len(body.mesh)]
+    kind = "opaque" if not clear else "mixed" if len(_clear_colours(clear[0], looks)) > 1 else "clear"
+    return shot.taken(kind, samples, seed, clock)
 
 
 def grains(
@@ -68,7 +70,7 @@ def grains(
         rows = np.flatnonzero(which == number)
         if len(rows):
             shot.things[f"grains{number}"] = _grains(mi, frame, rows, form, look, shot.stage)
-    picture = shot.taken(False, samples, seed, formed)
+    picture = shot.taken("opaque", samples, seed, formed)
     if form is not None:
         picture.seconds = {"ellipsoids": formed - clock, **picture.seconds}
     return picture
@@ -88,9 +90,9 @@ class _Shot:
         for number, prop in enumerate(props.props(frame, camera, top)):
             self.things[f"prop{number}"] = _prop(mi, prop, self.stage)
 
-    def taken(self, clear: bool, samples: int, seed: int, clock: float) -> Picture:
-        """Trace, denoise, develop. ``clock``: when building began."""
-        self.things["integrator"] = _integrator(clear)
+    def taken(self, kind: str, samples: int, seed: int, clock: float) -> Picture:
+        """Trace, denoise, develop. ``kind``: a key of BOUNCES; ``clock``: when building began."""
+        self.things["integrator"] = _integrator(kind)
         scene = self.mi.load_dict(self.things)
         built = perf_counter()
         raw = np.array(self.mi.render(scene, spp=samples, seed=seed), np.float32)
@@ -99,11 +101,15 @@ class _Shot:
         return Picture(image, {"build": built - clock, "trace": traced - built, "denoise": perf_counter() - traced})
 
 
-def _integrator(clear: bool) -> dict[str, Any]:
-    kind = {"type": "volpathmis", "max_depth": BOUNCES["clear"], "rr_depth": 12} if clear else {"type": "path"}
-    if not clear:
-        kind |= {"max_depth": BOUNCES["opaque"]}
-    return {"type": "aov", "aovs": "albedo:albedo,normal:sh_normal", "image": kind}
+def _integrator(kind: str) -> dict[str, Any]:
+    method: dict[str, Any] = {"type": "path"} if kind == "opaque" else {"type": "volpathmis", "rr_depth": 12}
+    method["max_depth"] = BOUNCES[kind]
+    return {"type": "aov", "aovs": "albedo:albedo,normal:sh_normal", "image": method}
+
+
+def _clear_colours(body: Body, looks: list[Look]) -> set[Any]:
+    """What swallows light in ``body``."""
+    return {(looks[k].colour, looks[k].depth) for k in matter.used(body.mesh, looks)}
 
 
 def _prop(mi: Any, prop: props.Prop, set_up: stage.Stage) -> Any:
@@ -125,10 +131,10 @@ def _fluid(mi: Any, body: Body, looks: list[Look], set_up: stage.Stage, volume: 
     if not body.clear:
         paint = matter.painted(mesh, looks)
         return matter.triangles(mi, "fluid", points, mesh.triangles, normals, paint.surface, paint.attributes)
-    same = len({(look.colour, look.depth) for look in shown}) == 1
-    inside = (
-        matter.filling(shown[0], volume, set_up.unit) if same else matter.mixed_filling(mi, body.frame, looks, volume, set_up)
-    )
+    if len(_clear_colours(body, looks)) == 1:
+        inside = matter.filling(shown[0], volume, set_up.unit)
+    else:
+        inside = matter.mixed_filling(mi, body.frame, looks, volume, set_up)
     return matter.triangles(mi, "fluid", points, mesh.triangles, normals, matter.glassy(shown[0]), inside=inside)
 
 

@@ -71,7 +71,7 @@ def ground(camera: Camera, size: tuple[int, int], shade: Shade) -> np.ndarray:
 
 
 def _light_on_floor(camera: Camera, shade: Shade, spot: np.ndarray, up: np.ndarray) -> np.ndarray:
-    """Light (n, 3) at points of the floor, 1 in the open."""
+    """Light (n, 3) at points of the floor."""
     key, rest = lights.floor_shares()
     direct = shade.key(spot, toward_key(camera), start=0.4, steps=14)
     return direct * key + rest * (1 - 0.75 * np.clip(shade.near(spot, up) * 2.2, 0, 1))

@@ -1,7 +1,7 @@
 """The light of the studio in which pictures are taken: soft boxes in a dim room, as a panorama.
 
 Directions are in the axes of the stage: x to the camera's right, y up, z towards the camera. The panorama is scaled so that
-a white matt sheet lying on the floor has radiance 1; both the path tracer and the quick pictures use it.
+a white matt sheet lying on the floor has radiance BRIGHTNESS; both the path tracer and the quick pictures use it.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,9 @@ from functools import lru_cache
 import numpy as np
 
 WIDTH, HEIGHT = 512, 256  # of the panorama; its boxes are soft, more would show nothing new
-DIM = np.array([0.110, 0.122, 0.138])  # the room at the horizon, before scaling
-FLOOR = np.array([0.66, 0.66, 0.655])  # light that the floor throws back (linear)
+BRIGHTNESS = 1.1  # a little over 1: highlights roll off, and white should be white
+DIM = np.array([0.070, 0.078, 0.088])  # the room at the horizon, before scaling
+FLOOR = np.array([0.54, 0.54, 0.536])  # light that the floor throws back (linear)
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,10 @@ class SoftBox:
 
 
 BOXES = (
-    SoftBox(-46, 48, 14, 12, (28.0, 26.9, 25.4)),  # key: left, above, from behind the camera
-    SoftBox(64, 42, 6, 27, (5.0, 5.4, 5.8)),  # a strip on the right draws long highlights
-    SoftBox(-158, 36, 20, 11, (8.0, 8.0, 7.8)),  # from behind: edges light up, clear fluids glow
-    SoftBox(135, 58, 12, 12, (4.0, 4.2, 4.4)),
+    SoftBox(-48, 44, 13, 11, (33.0, 31.7, 30.0)),  # key: left, above, from behind the camera
+    SoftBox(64, 42, 6, 27, (3.6, 3.9, 4.2)),  # a strip on the right draws long highlights
+    SoftBox(-158, 34, 20, 10, (7.0, 7.0, 6.8)),  # from behind: edges light up, clear fluids glow
+    SoftBox(135, 58, 12, 12, (2.6, 2.7, 2.9)),
 )
 
 
@@ -51,11 +52,11 @@ def panorama() -> np.ndarray:
         room = room + _glow(box, azimuth, elevation)[..., None] * np.asarray(box.radiance)
     facing = np.clip(np.sin(np.radians(elevation)), 0, None) * np.cos(np.radians(elevation))
     received = (room * facing[..., None]).sum(axis=(0, 1)).mean() * (np.pi / HEIGHT) * (2 * np.pi / WIDTH) / np.pi
-    room = room / received
+    room = room * (BRIGHTNESS / received)
     # What stands behind the scene: a backdrop in the floor's own colour, brightest in the middle, so that the far
     # floor melts into it. Below the horizon there is only floor.
     away = np.abs((azimuth - 180 + 180) % 360 - 180)[..., None]
-    backdrop = FLOOR * (0.86 + 0.16 * np.exp(-((away / 60) ** 2)))
+    backdrop = BRIGHTNESS * FLOOR * (0.93 + 0.09 * np.exp(-((away / 60) ** 2)))
     rise = _smooth((elevation - 2) / 18)[..., None]
     return (backdrop * (1 - rise) + room * rise).astype(np.float32)
 
@@ -129,7 +130,7 @@ def matt(normals: np.ndarray, lit: np.ndarray, open_sky: np.ndarray, wrap: float
     """Light (n, 3) that a white matt surface with stage ``normals`` throws back.
 
     ``lit``: share of the key light that arrives; ``open_sky``: of the rest. ``wrap`` lets light creep around edges, as in
-    things that it can enter. A horizontal surface in the open has 1.
+    things that it can enter. A horizontal surface in the open has BRIGHTNESS.
     """
     key, rest = _matt_parts()
     toward = normals @ key_direction().astype(np.float32)

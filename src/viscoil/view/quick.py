@@ -17,6 +17,7 @@ from viscoil.view.occupancy import Occupancy
 from viscoil.view.raster import Projected, cut, nearest, samples
 
 FINE = 2  # samples per pixel and axis: smooth edges
+BENT = 0.15  # picture heights over which bent light may stray: further on, surfaces behind would bend it again
 SOLID = Look("matt", roughness=0.35, sheen=0.5)
 
 
@@ -174,9 +175,9 @@ def _slant(camera: Camera, view: np.ndarray) -> np.ndarray:
 
 def _behind(image, depth, camera, size, at, view, inside, thick) -> np.ndarray:
     """Light from behind the fluid: the ray runs on inside, leaves, and meets the floor, a solid or the backdrop."""
-    leaves = at + inside * np.minimum(thick, camera.height_at_target)
     # Between the bent and the straight direction: the far side bends it back about as much.
     onward = _unit(0.45 * inside + 0.55 * view)
+    leaves = at + onward * np.minimum(thick, BENT * camera.height_at_target)
     up = np.asarray(camera.up, np.float32)
     slope = onward @ up
     floor = camera.floor if camera.floor is not None else -np.inf
@@ -191,7 +192,8 @@ def _behind(image, depth, camera, size, at, view, inside, thick) -> np.ndarray:
     # A solid that stands in the straight line of sight is seen through the fluid, whatever the floor says.
     x, y, _ = camera.project(leaves, size)
     column, row = np.clip(x, 0, size[0] - 1).astype(np.int32), np.clip(y, 0, size[1] - 1).astype(np.int32)
-    solid = np.isfinite(depth.reshape(size[1], size[0])[row, column])
+    beyond = depth.reshape(size[1], size[0])[row, column]
+    solid = np.isfinite(beyond) & (beyond > camera.project(at, size)[2])
     light[solid] = image[row[solid], column[solid]]
     return light
 
