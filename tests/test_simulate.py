@@ -46,6 +46,15 @@ def test_frame_times_are_exact(busy):
     assert [f.step for f in frames] == [4 * k for k in range(7)]
 
 
+def test_a_quick_look_has_the_same_particles_in_any_order(busy):
+    sim, frames, _ = busy
+    quick = sim.frame(["density"], by_id=False)
+    order = [np.lexsort(f["position"].T) for f in (quick, frames[-1])]
+    for name in quick.names:
+        assert np.array_equal(quick[name][order[0]], frames[-1][name][order[1]])
+    assert "id" not in quick.names and len(quick) == sim.particles < sim.world.count, "no boundary samples"
+
+
 @pytest.mark.parametrize("rule, steps", [({"steps_per_frame": 3}, 3), ({"step": 0.005}, 4), ({"step": 0.016}, 1)])
 def test_fixed_steps(rule, steps):
     sim = Simulation(box_scene(D, time={"frames": 2, "frame_time": 0.016, **rule}), "cpu")

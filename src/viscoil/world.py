@@ -140,6 +140,10 @@ class World:
         fluid = np.nonzero(solid < 0)[0]
         return fluid[np.argsort(ids[fluid], kind="stable")]
 
+    def fluid_rows(self) -> Any:
+        """The fluid particles in array order: what selects them from a host copy."""
+        return self.get("solid") < 0 if self.boundary_count else slice(None)
+
     # --- trouble -----------------------------------------------------------------------------------------------------
     def reset_status(self) -> None:
         self.status.from_numpy(np.array([NOBODY, 0], np.int32))

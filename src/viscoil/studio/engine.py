@@ -22,7 +22,7 @@ from viscoil.studio.keeping import Keeper, at_frame
 from viscoil.studio.link import leave_interrupts_to_the_parent
 
 UPDATE = 1 / 60  # shortest time between two frames sent [s]
-SHARE = 0.2  # of the time that looking may take from computing
+SHARE = 0.3  # of the time that looking may take from computing
 IDLE = 0.25  # seconds between two looks around while nothing runs
 WINDOW = 2.0  # seconds over which rates are taken
 HAND = 0.075  # seconds, at real-time speed, in which a solid follows the hand: a little more than between two messages
@@ -425,14 +425,19 @@ class Engine:
         values = {c.path: c.value for group in scene_controls(self.scene) for c in group.controls}
         self._send(m.Edited(self.scene.to_toml(), values))
 
+    def _interval(self) -> float:
+        """Seconds between two frames: what looking costs should stay small beside computing, but not for ever after the
+        first look, which compiles."""
+        return max(UPDATE, min(self._cost / SHARE, max(IDLE, self._cost)))
+
     def _publish(self) -> None:
         """Sends the present state if somebody waits for it and it is time."""
         if self.sim is None or not self._wanted or not self._credit or self._done:
             return
         begin = perf_counter()
-        if self._playing and not self._owing and begin - self._sent < max(UPDATE, self._cost / SHARE):
+        if self._playing and not self._owing and begin - self._sent < self._interval():
             return
-        frame = self.sim.frame(dict.fromkeys([*self.scene.output.fields, *self._fields]))
+        frame = self.sim.frame(dict.fromkeys([*self.scene.output.fields, *self._fields]), by_id=False)
         whole = at_frame(self.sim)
         nozzles = [nozzle.pose(frame.time) for nozzle in self.sim.nozzles]
         content = m.FrameSent(frame.header(), self._rates(), self._rows, whole, self._serial, nozzles)
