@@ -1,8 +1,9 @@
 """Controls: found from their declarations alone, on the right scale, checked like a file, and taken back when refused."""
 
+import asyncio
 import math
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Annotated, Literal
 
 import pytest
@@ -15,6 +16,8 @@ from viscoil.material import PRESETS, Material
 from viscoil.scene.load import load
 from viscoil.scene.parts import Emitter
 from viscoil.solvers.solver import SolverParams
+from viscoil.studio import server
+from viscoil.studio.sliders import Sliders
 from viscoil.units import Quantity, Slider
 
 
@@ -125,10 +128,35 @@ def test_their_changes_reach_the_scene(sticky):
         apply(sticky, "solver.grip", -1.0)
 
 
-def test_an_elastic_solid_offers_its_modulus_instead_of_a_viscosity(sticky):
+def test_they_become_sliders_of_the_page(sticky):
+    """Label, hint, scale and what a hand does to them: nothing was written for this method anywhere."""
+    web = server.start(server.LOCAL, 0)
+    try:
+        changes = []
+        sliders = Sliders(web.gui, web.gui.add_folder("physics"), lambda path, value: changes.append((path, value)))
+        sliders.build(tuple(scene_controls(sticky)))
+        handle = sliders._handles["solver.grip"]
+        assert handle.label == "grip: 500 Pa" and "how hard it holds on" in handle.hint
+        (moved,) = handle._impl.update_cb
+        handle._impl.value = handle.max
+        asyncio.run(moved(SimpleNamespace(client=object(), target=handle)))
+        assert changes == [("solver.grip", 1e5)] and handle.label == "grip: 1e+05 Pa"
+        handle.value = 0
+        assert len(changes) == 1, "what the program does is not taken for a hand"
+        sliders.refused("solver.grip")
+        sliders.show({"solver.grip": 500.0})
+        assert handle.label == "grip: 500 Pa" and handle.value == found_position(sticky, 500.0)
+    finally:
+        web.stop()
+
+
+def found_position(scene, value):
+    return by_path(scene)["solver.grip"].position(value)
+
+
+def test_an_elastic_solid_offers_its_modulus_instead_of_a_viscosity(sticky, monkeypatch):
     sticky.material["water"] = Material(density=1000.0, modulus=500.0)
-    assert "modulus" in str(Sticky.honours | {"modulus"})
-    Sticky.honours = Sticky.honours | {"modulus"}
+    monkeypatch.setattr(Sticky, "honours", Sticky.honours | {"modulus"})
     found = by_path(sticky)
     assert "material.water.modulus" in found and "material.water.viscosity" not in found
 

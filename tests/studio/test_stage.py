@@ -13,6 +13,7 @@ import trimesh
 from viscoil.io.frame import Frame
 from viscoil.solids.meshes import mesh
 from viscoil.studio import playback, server
+from viscoil.studio import stage as stage_module
 from viscoil.studio.colours import Colouring
 from viscoil.studio.glb import glb
 from viscoil.studio.messages import SceneInfo, Thing
@@ -81,6 +82,16 @@ def test_moments_move_points_and_solids(stage):
     assert nodes(stage)["/things/solid 1"].position[0] == pytest.approx(0.75)
     stage.draw(Moment(0.3, np.zeros((0, 3), np.float16), np.zeros((0, 3), np.uint8)))
     assert not cloud.visible, "nothing left to see, and no empty buffers for browsers to complain about"
+
+
+def test_of_too_many_points_some_are_drawn_larger(stage, monkeypatch):
+    monkeypatch.setattr(stage_module, "MOST_POINTS", 300)
+    first = frame()
+    stage.build(info(), first, framing(first, info().things))
+    moment = points_of(first, Colouring(), shaded=True)
+    assert len(moment.points) == 256 and len(moment.colours) == 256
+    stage.draw(moment)
+    assert nodes(stage)["/fluid/points"].point_size == pytest.approx(0.1 * 2 ** (1 / 3))
 
 
 def test_a_surface_is_shown_after_it_was_sent(stage):

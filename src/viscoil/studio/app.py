@@ -93,7 +93,8 @@ class Studio(Wishes):
     def url(self) -> str:
         """Where the page is."""
         host = self.server.get_host()
-        return f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{self.server.get_port()}"
+        host = {"0.0.0.0": server.LOCAL, "::": "::1"}.get(host, host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.server.get_port()}"
 
     @property
     def status(self) -> Status:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from viscoil.controls import readable
-from viscoil.view.occupancy import Occupancy
 
 MATERIAL = "material"
 FADE = 0.97  # an automatic range shrinks by this factor per update at most: no flicker
@@ -16,6 +15,7 @@ MAPS = {"speed": "speed", "density": "coolwarm", "stress": "inferno", "conformat
 OTHER_MAP = "plasma"
 # Deep water to foam: dark where the fluid rests, bright where it is fast.
 SPEED = ((0.07, 0.16, 0.36), (0.10, 0.36, 0.66), (0.16, 0.60, 0.80), (0.55, 0.85, 0.86), (1.0, 1.0, 0.96))
+CELL, MOST_CELLS = 1.6, 96  # edge of a cell in spacings; cells along the longest edge, at most
 LIGHT = np.array([-0.6, 1.0, 0.3])  # where it comes from, y up
 
 
@@ -177,13 +177,36 @@ def lit(colours: np.ndarray, position: np.ndarray, spacing: float, up_axis: int)
     """
     if len(position) < 8 or spacing <= 0:
         return colours
-    grid = Occupancy(position, spacing)
-    filled = grid.values + grid.wide
-    slope = np.stack(np.gradient(filled), axis=-1)
-    length = np.linalg.norm(slope, axis=-1)
+    low, high = bounds(position)
+    cell = float(max(CELL * spacing, np.max(high - low) / MOST_CELLS))
+    cells = ((position - (low - 2.5 * cell)) * np.float32(1 / cell)).astype(np.int32)
+    shape = tuple(int(n) for n in np.ceil((high - low) / cell) + 6)
+    flat = (cells[:, 0] * shape[1] + cells[:, 1]) * shape[2] + cells[:, 2]
+    counts = np.bincount(flat, minlength=shape[0] * shape[1] * shape[2]).reshape(shape)
+    near = _blurred(np.minimum(counts * np.float32((spacing / cell) ** 3), 1).astype(np.float32))
+    wide = _blurred(_blurred(near))
+    slope = np.stack(np.gradient(near + wide), axis=-1)
+    length = np.sqrt(np.einsum("...i,...i->...", slope, slope))
     light = LIGHT if up_axis == 1 else LIGHT[[0, 2, 1]] * [1, -1, 1]
     facing = -(slope @ (light / np.linalg.norm(light)).astype(np.float32)) / np.maximum(length, 0.08)
-    brightness = (0.78 + 0.34 * facing - 0.10 * np.clip(grid.wide, 0, 1)).astype(np.float32)
-    cells = np.clip((position - grid.low) / np.float32(grid.cell), 0, np.array(grid.shape) - 1).astype(np.int32)
-    shade = brightness[cells[:, 0], cells[:, 1], cells[:, 2]]
-    return np.clip(colours * shade[:, None], 0, 255).astype(np.uint8)
+    brightness = np.clip(0.78 + 0.34 * facing - 0.10 * np.minimum(wide, 1), 0.25, 1.25)
+    shade = (brightness * 200).astype(np.uint16).reshape(-1)[flat]
+    return np.minimum(colours * shade[:, None] // 200, 255).astype(np.uint8)
+
+
+def bounds(position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of the box around points (n, 3); by columns, which is ten times faster than along the rows."""
+    columns = np.ascontiguousarray(position.T)
+    return columns.min(axis=1), columns.max(axis=1)
+
+
+def _blurred(grid: np.ndarray) -> np.ndarray:
+    """Mean over three cells along each axis; empty outside."""
+    for axis in range(3):
+        total = grid.copy()
+        front, back = [slice(None)] * 3, [slice(None)] * 3
+        front[axis], back[axis] = slice(1, None), slice(None, -1)
+        total[tuple(front)] += grid[tuple(back)]
+        total[tuple(back)] += grid[tuple(front)]
+        grid = total / np.float32(3)
+    return grid

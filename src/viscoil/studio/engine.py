@@ -178,6 +178,8 @@ class Engine:
             case m.Keep(folder=folder):
                 self._keep(Path(folder) if folder else None)
             case m.Quit():
+                if self._keeper is not None and self.sim is not None:
+                    self._guarded(self._keep, None)
                 self._done = True
 
     def _load(self, command: m.Load) -> None:

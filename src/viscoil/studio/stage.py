@@ -12,11 +12,12 @@ import numpy as np
 
 from viscoil.io.frame import Frame
 from viscoil.solids.meshes import creased, mesh
-from viscoil.studio.colours import LIGHT, Colouring, lit
+from viscoil.studio.colours import LIGHT, Colouring, bounds, lit
 from viscoil.studio.glb import glb
 from viscoil.studio.messages import SceneInfo, Thing
 from viscoil.view.camera import Camera
 
+MOST_POINTS = 400_000  # drawn at once
 LINES = (120, 128, 140)
 CELLS = (62, 66, 73)
 SECTIONS = (86, 92, 101)
@@ -33,6 +34,7 @@ class Moment:
     points: np.ndarray | None = None  # (n, 3) float16, relative to ``centre``
     colours: np.ndarray | None = None  # (n, 3) uint8
     centre: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    every: int = 1  # only every such particle is among the points
     surface: bytes | None = None  # a .glb
     poses: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)  # thing -> (wxyz, position)
 
@@ -44,14 +46,17 @@ class Moment:
 
 def points_of(frame: Frame, colouring: Colouring, shaded: bool) -> Moment:
     """The particles of a frame as points."""
-    position = frame["position"]
-    colours = colouring.colours(frame.fields, frame.materials)
+    every = -(-len(frame) // MOST_POINTS)  # a browser has its limits: of millions, every second, third ... is drawn
+    fields = frame.fields if every < 2 else {name: values[::every] for name, values in frame.fields.items()}
+    position = fields["position"]
+    colours = colouring.colours(fields, frame.materials)
     if shaded:
-        colours = lit(colours, position, frame.spacing, frame.up_axis)
+        colours = lit(colours, position, frame.spacing * max(every, 1) ** (1 / 3), frame.up_axis)
     # Half precision about the middle: a hundredth of a spacing in a scene a hundred particles across.
-    centre = ((position.min(0) + position.max(0)) / 2).astype(np.float32) if len(frame) else np.zeros(3, np.float32)
+    low, high = bounds(position) if len(frame) else (np.zeros(3, np.float32),) * 2
+    centre = ((low + high) / 2).astype(np.float32)
     points = (position - centre).astype(np.float16)
-    return Moment(frame.time, points, colours, tuple(centre.tolist()), poses=poses_of(frame))
+    return Moment(frame.time, points, colours, tuple(centre.tolist()), poses=poses_of(frame), every=max(every, 1))
 
 
 def surface_of(
@@ -246,7 +251,7 @@ class Stage:
         assert moment.points is not None and moment.colours is not None
         if len(moment.points):
             node.points, node.colors, node.position = moment.points, moment.colours, moment.centre
-        node.point_size = self.point_size * self._spacing
+        node.point_size = self.point_size * self._spacing * moment.every ** (1 / 3)
         node.visible = bool(len(moment.points))
 
     def _draw_surface(self, data: bytes) -> None:
