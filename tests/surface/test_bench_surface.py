@@ -7,6 +7,7 @@ import pytest
 import kit  # noqa: F401 - starts the compiler on the CPU
 from viscoil.bench import surface as measuring
 from viscoil.cli import main
+from viscoil.surface.job import COMPACT, memory_needed
 
 
 @pytest.mark.parametrize("particles", [3000, 40_000])
@@ -31,7 +32,7 @@ def test_the_command_prints_and_writes_what_it_measured(tmp_path, capsys):
 
 
 def test_what_does_not_fit_into_memory_is_left_out_and_said(monkeypatch):
-    monkeypatch.setattr(measuring, "available_memory", lambda: int(measuring.BYTES_PER_WORKER + 1200 * 2000))
+    monkeypatch.setattr(measuring, "available_memory", lambda: int(memory_needed(2000, "live", COMPACT) * 1.01))
     result = measuring.run([2000], rounds=1)
     (row,) = result["rows"]
     assert "film" not in row and "live" in row

@@ -14,7 +14,7 @@ from viscoil.bench import machine
 from viscoil.io.frame import Frame
 from viscoil.scene.size import available_memory, readable
 from viscoil.surface.anisotropy import measure as measure_spread
-from viscoil.surface.job import BYTES_PER_PARTICLE, BYTES_PER_WORKER
+from viscoil.surface.job import COMPACT, memory_needed
 from viscoil.surface.reconstruct import surface
 
 COUNTS = [15_000, 100_000, 1_000_000]
@@ -61,7 +61,7 @@ def measure(particles: int, qualities: list[str], rounds: int) -> dict[str, Any]
     row: dict[str, Any] = {"particles": len(frame), "left_out": []}
     rounds = rounds if len(frame) < LARGE else 1
     for quality in qualities:
-        need, room = BYTES_PER_WORKER + BYTES_PER_PARTICLE[quality] * len(frame), available_memory()
+        need, room = memory_needed(len(frame), quality, COMPACT), available_memory()
         if room is not None and need > room:
             row["left_out"].append(f"{quality} needs about {readable(need)}, {readable(room)} are free")
             continue

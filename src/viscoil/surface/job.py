@@ -28,9 +28,10 @@ from viscoil.io.run import Run
 from viscoil.surface import store
 from viscoil.surface.options import Options, settings
 
-# Peak memory of a worker. Measured for a million particles: 1050 (film) and 430 (live); bodies with more surface need more.
-BYTES_PER_PARTICLE = {"film": 2000, "live": 800}
-BYTES_PER_WORKER = 200e6
+# Peak memory of a surface, measured with 94 thousand to 12 million particles. Vertices of film meshes of compact bodies are
+# 88 n^(2/3), of live meshes a quarter of that; sheets and spray have more.
+BYTES_PER_VERTEX, BYTES_PER_PARTICLE, BYTES_PER_WORKER = 1000, 120, 200e6
+COMPACT, RAGGED = 90.0, 270.0  # vertices of a film mesh over n^(2/3)
 BYTES_ON_DISK = 36  # of a particle in a frame: position, velocity, density, id and material
 
 Progress = Callable[[dict[str, Any], int, int], None]
@@ -108,9 +109,14 @@ def default_workers(run: Run, frames: list[int], options: Options) -> int:
     room = available_memory()
     if frames and room is not None:
         particles = max(_size(run.frame_path(number)) for number in frames) / BYTES_ON_DISK
-        each = BYTES_PER_WORKER + BYTES_PER_PARTICLE[options.quality] * particles
-        count = int(min(count, max(1, 0.8 * room / each)))
+        count = int(min(count, max(1, 0.8 * room / memory_needed(particles, options.quality))))
     return count
+
+
+def memory_needed(particles: float, quality: str, shape: float = RAGGED) -> float:
+    """Bytes a process needs at its peak for a surface of so many particles; ``shape`` as COMPACT or RAGGED."""
+    vertices = shape * particles ** (2 / 3) * (1.0 if quality == "film" else 0.25)
+    return BYTES_PER_WORKER + BYTES_PER_PARTICLE * particles + BYTES_PER_VERTEX * vertices
 
 
 def cores() -> int:
