@@ -46,6 +46,13 @@ def browser():
         browser.close()
 
 
+class Patient(Studio):
+    """A studio whose kernels may have to be compiled first, on a machine that draws pages at the same time."""
+
+    def wait(self, condition, timeout=240.0):
+        return super().wait(condition, timeout)
+
+
 @pytest.fixture(scope="module")
 def studio(folder):
     scene = box_scene(0.05, (16, 5, 8), title="Pool")
@@ -53,8 +60,8 @@ def studio(folder):
     scene.solid.append(Solid(name="paddle", shape=paddle, colour=(0.9, 0.3, 0.2)))
     path = folder / "pool.toml"
     path.write_text(scene.to_toml())
-    with Studio(path, port=0, device="cpu", output=folder / "saved") as studio:
-        studio.wait(lambda s: s.updates > 0, 120)
+    with Patient(path, port=0, device="cpu", output=folder / "saved") as studio:
+        studio.wait(lambda s: s.updates > 0)
         studio.shadows(False)  # drawn in software
         yield studio
 

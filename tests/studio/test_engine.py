@@ -33,7 +33,7 @@ class Partner:
         for command in commands:
             self.pipe.send(command)
 
-    def until(self, condition, timeout=60.0):
+    def until(self, condition, timeout=240.0):
         """Reads events until ``condition(event)`` holds; returns that event."""
         end = monotonic() + timeout
         while monotonic() < end:

@@ -37,9 +37,16 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("studio")
 
 
+class Patient(Studio):
+    """A studio whose kernels may have to be compiled first."""
+
+    def wait(self, condition, timeout=240.0):
+        return super().wait(condition, timeout)
+
+
 @pytest.fixture(scope="module")
 def running(folder):
-    with Studio(port=0, device="cpu", output=folder / "saved") as studio:
+    with Patient(port=0, device="cpu", output=folder / "saved") as studio:
         yield studio
 
 

@@ -5,6 +5,8 @@ after the simulation: colours, surface, transport, page. Updates are counted whe
 own connection, by Chromium's developer tools.
 """
 
+import contextlib
+import multiprocessing
 import shutil
 import time
 from collections.abc import Callable
@@ -100,56 +102,104 @@ class StandIn(Studio):
     simulation = staticmethod(waves)
 
 
+# --- a browser in a process of its own: what it costs to count is not the studio's ------------------------------------
+def visitor(pipe: Connection, path: str) -> None:
+    """Opens the address it is sent; for a number of seconds it is sent, answers with the sizes of all messages in them."""
+    leave_interrupts_to_the_parent()
+    with _playwright()() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=list(FLAGS))
+        page = browser.new_page(viewport={"width": 1280, "height": 720})
+        sizes: list[int] = []
+        page.on("websocket", lambda socket: socket.on("framereceived", lambda data: sizes.append(len(data))))
+        pipe.send(browser.version)
+        try:
+            while (wish := pipe.recv()) is not None:
+                if isinstance(wish, str):
+                    page.goto(wish)
+                    pipe.send(None)
+                    continue
+                sizes.clear()
+                begin = time.perf_counter()
+                page.wait_for_timeout(1000 * wish)
+                pipe.send((time.perf_counter() - begin, list(sizes)))
+        except (EOFError, OSError):
+            return
+        finally:
+            browser.close()
+
+
+class Visitor:
+    """The other end of :func:`visitor`."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        path = find_browser()
+        _playwright()
+        self._pipe, theirs = context.Pipe()
+        self.process = context.Process(target=visitor, args=(theirs, path), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.version = self._pipe.recv()
+
+    def open(self, url: str) -> None:
+        """Goes to a page."""
+        self._pipe.send(url)
+        self._pipe.recv()
+
+    def count(self, seconds: float) -> tuple[float, list[int]]:
+        """(seconds it took, sizes of the messages that came in them)."""
+        self._pipe.send(seconds)
+        return self._pipe.recv()
+
+    def close(self) -> None:
+        """Ends the browser."""
+        self._pipe.send(None)
+        self.process.join(20.0)
+
+
 # --- measuring -------------------------------------------------------------------------------------------------------
 def main(
     cases: list[tuple[str, int]] | None = None, seconds: float = 10.0, minutes: float = 0.0,
     say: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:  # fmt: skip
     """Updates per second of each (what is shown, particles), then memory over ``minutes`` of 15k points."""
-    play, browser_path = _playwright(), find_browser()
-    result: dict[str, Any] = {"rates": [], "memory": None}
-    with play() as driver, StandIn(port=0, output="studio") as studio:
-        browser = driver.chromium.launch(executable_path=browser_path, args=list(FLAGS))
-        result["browser"] = browser.version
-        page = browser.new_page(viewport={"width": 1280, "height": 720})
-        received: list[int] = []
-        page.on("websocket", lambda socket: socket.on("framereceived", lambda data: received.append(len(data))))
+    guest = Visitor()
+    result: dict[str, Any] = {"browser": guest.version, "rates": [], "memory": None}
+    with StandIn(port=0, output="studio") as studio:
+        guest.open(studio.url)
         for show, count in cases or list(TARGETS):
             say(f"{show}, {count:,} particles")
-            result["rates"].append(_rate(studio, page, received, show, count, seconds))
+            result["rates"].append(_rate(studio, guest, show, count, seconds))
         if minutes > 0:
-            result["memory"] = _memory(studio, page, minutes, say)
-        browser.close()
+            result["memory"] = _memory(studio, guest, minutes, say)
+        guest.close()
     return result
 
 
-def _rate(studio: Studio, page: Any, received: list[int], show: str, count: int, seconds: float) -> dict[str, Any]:
+def _rate(studio: Studio, guest: Visitor, show: str, count: int, seconds: float) -> dict[str, Any]:
     scenes = studio.status.scenes
     studio.show(show)
     studio.load(str(count))
     studio.wait(lambda s: s.scenes > scenes and s.updates > 0)
-    if page.url == "about:blank":
-        page.goto(studio.url)
     studio.play()
     made = studio.status.meshes
     if show == "surface":
         studio.wait(lambda s: s.meshes > made + 1, 120)
-    page.wait_for_timeout(1000 * SETTLE)
-    received.clear()
-    begin, first = time.perf_counter(), studio.status
-    page.wait_for_timeout(1000 * seconds)
-    span, last = time.perf_counter() - begin, studio.status
+    guest.count(SETTLE)
+    first = studio.status
+    span, sizes = guest.count(seconds)
+    last = studio.status
     smallest = POINT_BYTES * first.particles if show == "points" else 100_000
-    large = [size for size in received if size >= smallest]
-    pushed = last.updates - first.updates if show == "points" else last.meshes - first.meshes
+    large = [size for size in sizes if size >= smallest]
+    drawn = last.updates - first.updates if show == "points" else last.meshes - first.meshes
     studio.pause()
     return {
-        "show": show, "particles": first.particles, "pushed": pushed / span, "received": len(large) / span,
+        "show": show, "particles": first.particles, "drawn": drawn / span, "received": len(large) / span,
         "megabytes": float(np.mean(large)) / 1e6 if large else 0.0, "target": TARGETS.get((show, count)),
     }  # fmt: skip
 
 
-def _memory(studio: Studio, page: Any, minutes: float, say: Callable[[str], None]) -> dict[str, Any]:
+def _memory(studio: Studio, guest: Visitor, minutes: float, say: Callable[[str], None]) -> dict[str, Any]:
     """Resident memory [MB] of the studio's processes and of the browser while 15k points play."""
     try:
         import psutil
@@ -160,32 +210,35 @@ def _memory(studio: Studio, page: Any, minutes: float, say: Callable[[str], None
     studio.load("15000")
     studio.wait(lambda s: s.scenes > scenes and s.updates > 0)
     studio.play()
-    own = psutil.Process()
+    own, theirs = psutil.Process(), psutil.Process(guest.process.pid)
     rows = []
     begin = time.perf_counter()
     while (now := time.perf_counter() - begin) < 60 * minutes:
-        page.wait_for_timeout(5000)
-        server, browser = own.memory_info().rss, 0
-        for child in own.children(recursive=True):
-            try:
-                size, name = child.memory_info().rss, child.name().lower()
-            except psutil.Error:
-                continue
-            if "chrom" in name:
-                browser += size
-            elif "python" in name or "viscoil" in name:
-                server += size
-        rows.append((now, server / 1e6, browser / 1e6))
-        say(f"{now / 60:5.1f} min  studio {server / 1e6:6.0f} MB  browser {browser / 1e6:6.0f} MB")
+        guest.count(5.0)
+        strangers = {theirs.pid, *(child.pid for child in theirs.children(recursive=True))}
+        ours = [own, *(child for child in own.children(recursive=True) if child.pid not in strangers)]
+        pages = [child for child in theirs.children(recursive=True) if "chrom" in child.name().lower()]
+        rows.append((now, _resident(ours) / 1e6, _resident(pages) / 1e6))
+        say("{:5.1f} min  studio {:6.1f} MB  browser {:6.0f} MB".format(now / 60, *rows[-1][1:]))
+    updates = studio.status.updates
     studio.pause()
     table = np.array(rows)
     late = table[len(table) // 3 :]
     slopes = np.polyfit(late[:, 0] / 60, late[:, 1:], 1)[0]
     return {
-        "minutes": minutes, "updates": studio.status.updates, "studio_first": table[0, 1], "studio_last": table[-1, 1],
+        "minutes": minutes, "updates": updates, "studio_first": table[0, 1], "studio_last": table[-1, 1],
         "browser_first": table[0, 2], "browser_last": table[-1, 2], "studio_per_minute": float(slopes[0]),
         "browser_per_minute": float(slopes[1]),
     }  # fmt: skip
+
+
+def _resident(processes: list[Any]) -> int:
+    """Bytes of all of them that are still there."""
+    total = 0
+    for process in processes:
+        with contextlib.suppress(Exception):  # gone in between
+            total += process.memory_info().rss
+    return total
 
 
 def find_browser() -> str:

@@ -126,7 +126,7 @@ def bench_studio(*, particles: str = "", seconds: float = 10.0, minutes: float =
     cases = [(show_, count) for count in counts for show_ in ("points", "surface")] or None
     result = bench.main(cases, seconds, minutes, say=lambda text: print(text, file=sys.stderr))
     rows = [
-        (r["show"], f"{r['particles']:,}", f"{r['pushed']:.1f}", f"{r['received']:.1f}", f"{r['megabytes']:.2f}",
+        (r["show"], f"{r['particles']:,}", f"{r['drawn']:.1f}", f"{r['received']:.1f}", f"{r['megabytes']:.2f}",
          "" if r["target"] is None else f"{r['target']:g}")
         for r in result["rates"]
     ]  # fmt: skip
@@ -136,7 +136,7 @@ def bench_studio(*, particles: str = "", seconds: float = 10.0, minutes: float =
         print()
         for who in ("studio", "browser"):
             first, last, slope = memory[f"{who}_first"], memory[f"{who}_last"], memory[f"{who}_per_minute"]
-            print(f"{who}: {first:.0f} MB -> {last:.0f} MB in {memory['minutes']:g} min, {slope:+.2f} MB/min at the end")
+            print(f"{who}: {first:.1f} MB -> {last:.1f} MB in {memory['minutes']:g} min, {slope:+.2f} MB/min at the end")
     if json is not None:
         json.write_text(encoder.dumps(result, indent=2))
     return 0

@@ -45,7 +45,7 @@ def carried(choice: str) -> tuple[str, ...]:
 def unit_of(choice: str, fields: dict[str, str]) -> str:
     """Unit of the numbers shown."""
     if choice == "density":
-        return "of the density at rest"
+        return "relative to rest"
     return "m/s" if choice == "speed" else fields.get(choice, "").replace("^3", "³").replace("^2", "²")
 
 
