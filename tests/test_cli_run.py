@@ -212,6 +212,7 @@ def test_demo_leaves_a_picture_and_a_run(capsys):
         out = capsys.readouterr().out
         assert "demo/dam_break.png" in out and "demo/run" in out
         assert Path("demo/dam_break.png").read_bytes().startswith(b"\x89PNG")
+        assert "demo/dam_break.mp4" in out and Path("demo/dam_break.mp4").stat().st_size > 1000
         assert Path("demo/run/frames/frame_00002.vtkhdf").is_file()
 
 

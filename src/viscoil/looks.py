@@ -49,12 +49,12 @@ def linear(value: float) -> float:
 
 
 LOOKS: dict[str, Look] = {
-    "water": Look("clear", index=1.33, depth=1.6, roughness=0.0),
+    "water": Look("clear", index=1.33, depth=1.9, roughness=0.0),
     "oil": Look("clear", index=1.47, depth=0.6, roughness=0.0),
-    "honey": Look("clear", colour=(0.95, 0.65, 0.09), index=1.49, depth=0.6, roughness=0.0),
+    "honey": Look("clear", colour=(0.97, 0.60, 0.10), index=1.49, depth=0.55, roughness=0.0),
     "syrup": Look("clear", colour=(0.66, 0.27, 0.11), index=1.49, depth=0.42, roughness=0.0),
     "gel": Look("clear", index=1.37, depth=0.3, roughness=0.0),
-    "cream": Look("milky", colour=(0.985, 0.955, 0.88), index=1.38, roughness=0.35, translucency=0.6),
+    "cream": Look("milky", colour=(0.965, 0.93, 0.85), index=1.38, roughness=0.35, translucency=0.6),
     "milk": Look("milky", index=1.35, roughness=0.12, translucency=0.5),
     "paint": Look("milky", index=1.5, roughness=0.15, translucency=0.1, sheen=0.8),
     "slime": Look("clear", index=1.4, depth=0.25, haze=0.12, roughness=0.05),

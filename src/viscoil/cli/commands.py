@@ -181,12 +181,12 @@ def run(
 
 @app.command(help_epilogue="Examples:\n  viscoil demo\n  viscoil demo -o /tmp/demo --frames 20")
 def demo(*, output: Output = None, frames: int = 60, machine: Machine | None = None) -> int:
-    """Simulate a small dam break and leave a picture and a run folder.
+    """Simulate a small dam break and leave a picture, a film and a run folder.
 
     Parameters
     ----------
     output
-        Folder for both; by default demo.
+        Folder for all; by default demo.
     frames
         Frames to simulate.
     """

@@ -122,7 +122,7 @@ def pictures(
         raise SceneError(f"--fps: expected a number above 0; got {fps:g}", key="fps")
     chosen = frame_range(frames or (None if film else "-1"), folder.frames)
     try:
-        with _Lines() as report:
+        with Progress() as report:
             outcome = render_run(folder, chosen, settings, output, overwrite, report.frame)
     except KeyboardInterrupt:
         print("stopped; pictures made so far are kept, the same command goes on from there.", file=sys.stderr)
@@ -131,7 +131,7 @@ def pictures(
         print(f"note: drawn with {outcome.variant}, which is slower: {outcome.note}", file=sys.stderr)
     print(summary(outcome))
     paths = list(outcome.paths.values())
-    written = [("pictures" if len(paths) > 1 else "picture", paths[0].parent if len(paths) > 1 else paths[0])]
+    written: list[tuple[str, Any]] = [("pictures", paths[0].parent) if len(paths) > 1 else ("picture", paths[0])]
     if film is not None:
         rate = fps or frames_per_second(folder, chosen)
         written.append(("film", f"{write_film(paths, film, rate)} ({len(paths)} pictures, {rate:.3g} a second)"))
@@ -185,7 +185,7 @@ def summary(outcome: Any) -> str:
     return "; ".join(parts) + "."
 
 
-class _Lines:
+class Progress:
     """One line per picture on stderr; a bar when somebody is looking."""
 
     def __init__(self) -> None:
@@ -193,11 +193,12 @@ class _Lines:
         self.bar: Any = None
         self.task: Any = None
         if show.is_terminal(sys.stderr):
+            from rich import progress
             from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn
 
-            words = TextColumn("picture {task.completed:.0f}/{task.total:.0f}"), BarColumn(), TextColumn("{task.description}")
-            self.bar = Progress(*words, console=Console(stderr=True))
+            counter = progress.TextColumn("picture {task.completed:.0f}/{task.total:.0f}")
+            words = progress.TextColumn("{task.description}")
+            self.bar = progress.Progress(counter, progress.BarColumn(), words, console=Console(stderr=True))
 
     def frame(self, row: dict[str, Any], done: int, total: int) -> None:
         """One more picture is on disk."""
@@ -211,7 +212,7 @@ class _Lines:
             self.task = self.bar.add_task(text, total=total)
         self.bar.update(self.task, completed=done, total=total, description=text)
 
-    def __enter__(self) -> "_Lines":
+    def __enter__(self) -> "Progress":
         if self.bar is not None:
             self.bar.start()
         return self

@@ -10,6 +10,8 @@ from viscoil.cli import INTERRUPTED, show
 from viscoil.errors import RunFolderError, SceneError
 
 DEMO_SCENE = "dam_break"
+DEMO_FILM = (640, 360)  # pixels
+DEMO_SPEED = 0.5  # of its film: water at this size moves too fast to be watched
 
 
 def check(scene_name: str, settings: list[str]) -> None:
@@ -119,23 +121,48 @@ def _default_folder(scene_name: str, resume: bool) -> Path:
 
 
 def demo(folder: Path, frames: int, machine: Any) -> int:
-    """A small run and its picture."""
+    """A small run, its picture and its film."""
     if frames < 1:
         raise SceneError(f"--frames: expected a whole number, at least 1; got {frames}", key="time.frames")
-    from viscoil.io.run import Run
     from viscoil.scene.load import load
-    from viscoil.view.preview import picture
 
     check_machine(machine)
     scene = load(DEMO_SCENE, {"time.frames": frames})
     path = folder / "run"
     code = _simulate(scene, path, None, machine, overwrite=True)
     if code == 0:
-        image = folder / f"{DEMO_SCENE}.png"
-        finished = Run.open(path)
-        picture(finished.frame(finished.frames[-1]), image)
-        show.pairs([("picture", image), ("run", path)])
+        show.pairs([*_shown(folder, path, scene), ("run", path)])
     return code
+
+
+def _shown(folder: Path, path: Path, scene: Any) -> list[tuple[str, Any]]:
+    """A picture and a film of the demo, drawn in a few seconds; better where the packages for it are installed."""
+    from viscoil.cli.renders import Progress
+    from viscoil.errors import MissingExtra
+    from viscoil.extras import require
+    from viscoil.io.run import Run
+    from viscoil.render.film import write_film
+    from viscoil.render.job import Settings, draw, frames_per_second, render_run, scenery
+    from viscoil.view.camera import View
+
+    run, view = Run.open(path), scene.picture
+    settings = Settings(fast=True, size=DEMO_FILM, view=View(view.azimuth, view.elevation, view.zoom, view.field_of_view))
+    chosen = run.frames[:: 2 if len(run.frames) > 20 else 1]
+    with Progress() as progress:
+        outcome = render_run(run, chosen, settings, progress=progress.frame)
+    try:
+        require("imageio_ffmpeg", "to write .mp4 films")
+        kind = ".mp4"
+    except MissingExtra:
+        kind = ".webp"
+    rate = DEMO_SPEED * frames_per_second(run, chosen)
+    film = write_film(outcome.paths.values(), folder / f"{DEMO_SCENE}{kind}", rate)
+    telling = min(run.frames, key=lambda index: abs(index * scene.time.frame_time - view.time))
+    large = Settings(fast=True, view=settings.view)
+    image = folder / f"{DEMO_SCENE}.png"
+    draw(run.frame(telling), large, scenery([run.frame(telling)], large)).save(image)
+    note = "drawn as particles; for surfaces: pip install \"viscoil[surface]\"" if settings.how() == "particles" else ""
+    return [("picture", image), ("film", film), ("note", note), ("pictures", run.path / "render")]
 
 
 def doctor(machine: Any) -> int:

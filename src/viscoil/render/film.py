@@ -90,7 +90,8 @@ def _same_size(images: Iterator[Image.Image]) -> Iterator[Image.Image]:
 def _mp4(path: Path, first: Image.Image, rest: Iterator[Image.Image], fps: float) -> None:
     """H.264 with colours at half resolution (yuv420p), which every player knows; sizes are made even for it."""
     ffmpeg = require("imageio_ffmpeg", "to write .mp4 films (.webp and .gif need nothing)")
-    size = tuple(max(2, length - length % 2) for length in first.size)
+    width, height = (max(2, length - length % 2) for length in first.size)
+    size = (width, height)
     options: dict[str, Any] = {
         "fps": fps, "codec": "libx264", "pix_fmt_in": "rgb24", "pix_fmt_out": "yuv420p", "macro_block_size": 1,
         "quality": None, "ffmpeg_log_level": "error",
@@ -104,7 +105,7 @@ def _mp4(path: Path, first: Image.Image, rest: Iterator[Image.Image], fps: float
     try:
         for image in _chain(first, rest):
             if image.size != size:
-                image = image.crop((0, 0, *size)) if min(image.size) >= 2 else image.resize(size)
+                image = image.crop((0, 0, width, height)) if min(image.size) >= 2 else image.resize(size)
             writer.send(np.ascontiguousarray(image))
     finally:
         writer.close()

@@ -74,7 +74,7 @@ def floor(mi: Any, stage: Stage) -> dict[str, Any]:
     """Two shapes: the floor nearby, and a ring around it that fades into the backdrop."""
     if stage.camera.floor is None:
         return {}
-    paint = {"type": "principled", "base_color": {"type": "rgb", "value": FLOOR.tolist()}, "roughness": 0.6, "specular": 0.12}
+    paint = {"type": "diffuse", "reflectance": {"type": "rgb", "value": FLOOR.tolist()}}  # as bright as the backdrop
     lying = mi.ScalarTransform4f().rotate([1, 0, 0], -90)
     x = (np.arange(512) + 0.5) / 256 - 1
     away = np.hypot(*np.meshgrid(x, x)) * FAR

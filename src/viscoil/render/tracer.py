@@ -102,9 +102,11 @@ class _Shot:
 
 
 def _integrator(kind: str) -> dict[str, Any]:
-    method: dict[str, Any] = {"type": "path"} if kind == "opaque" else {"type": "volpathmis", "rr_depth": 12}
-    method["max_depth"] = BOUNCES[kind]
-    return {"type": "aov", "aovs": "albedo:albedo,normal:sh_normal", "image": method}
+    # Where absorption differs between colours, paths have to be weighed for all three at once (volpathmis); mixed fillings
+    # have a grey rate of events and do without.
+    method = {"opaque": "path", "clear": "volpathmis", "mixed": "volpath"}[kind]
+    image = {"type": method, "max_depth": BOUNCES[kind], "rr_depth": 5 if kind == "opaque" else 12}
+    return {"type": "aov", "aovs": "albedo:albedo,normal:sh_normal", "image": image}
 
 
 def _clear_colours(body: Body, looks: list[Look]) -> set[Any]:

@@ -68,12 +68,13 @@ class Camera:
                 f'--camera "{text}": expected where it stands and what it looks at in metres, e.g. "2,1.5,3 -> 0,0.5,0"',
                 key="camera",
             )
-        position, target = (tuple(float(number) for number in part) for part in numbers)
+        (a, b, c), (d, e, f) = ([float(number) for number in part] for part in numbers)
+        position, target = (a, b, c), (d, e, f)
         if position == target:
             raise SceneError(f'--camera "{text}": it stands where it looks at; expected two different points', key="camera")
         seen = _Seen()
         seen.add(frame)
-        up = tuple(np.eye(3)[seen.up_axis].tolist())
+        up = (0.0, 1.0, 0.0) if seen.up_axis == 1 else (0.0, 0.0, 1.0)
         return cls(position, target, up, field_of_view, seen.floor(float(seen.points()[:, seen.up_axis].min())))
 
     @property

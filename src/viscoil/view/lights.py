@@ -10,7 +10,8 @@ from functools import lru_cache
 import numpy as np
 
 WIDTH, HEIGHT = 512, 256  # of the panorama; its boxes are soft, more would show nothing new
-BRIGHTNESS = 1.1  # a little over 1: highlights roll off, and white should be white
+BRIGHTNESS = 1.2  # a little over 1: highlights roll off, and white should be white
+KNEE = 0.55  # linear light above which it does
 DIM = np.array([0.070, 0.078, 0.088])  # the room at the horizon, before scaling
 FLOOR = np.array([0.54, 0.54, 0.536])  # light that the floor throws back (linear)
 
@@ -160,7 +161,7 @@ def floor_shares() -> tuple[np.ndarray, np.ndarray]:
     return matt(up, all_, none)[0], matt(up, none, all_)[0]
 
 
-def display(light: np.ndarray, knee: float = 0.72) -> np.ndarray:
+def display(light: np.ndarray, knee: float = KNEE) -> np.ndarray:
     """Linear light to sRGB, 0 to 1; what is brighter than ``knee`` rolls off instead of clipping."""
     light = np.maximum(light, 0)
     light = np.where(light > knee, knee + (1 - knee) * (1 - np.exp(-(light - knee) / (1 - knee))), light)
