@@ -101,6 +101,9 @@ def test_a_scene_that_cannot_be_is_said_and_the_old_one_stays(studio, folder):
     assert "spacing" in studio.wait(lambda s: s.problem).problem
     studio.step()
     assert studio.wait(lambda s: s.step == 1).title == "Pool"
+    wrong.write_text(write_scene(folder, "right.toml").read_text().replace("Pool", "Mended"))
+    studio.reload()
+    studio.wait(lambda s: s.title == "Mended" and not s.problem)
     studio.load_upload("x.toml", b"\xff\xfe")
     studio.wait(lambda s: "UTF-8" in s.problem)
     studio.colour_by("nonsense")
@@ -172,6 +175,14 @@ def test_a_recording_becomes_a_page(studio):
     studio.wait(lambda s: s.recording is not None)
     studio.load("no such scene")
     studio.wait(lambda s: "no scene called" in s.problem)
+
+
+def test_a_scene_that_is_reset_before_it_is_seen_is_seen_all_the_same(studio, folder):
+    studio.load(write_scene(folder, "other.toml"))
+    studio.reset()
+    scenes = studio.status.scenes
+    studio.wait(lambda s: s.scenes >= scenes + 2 and s.updates > 0 and not studio._set_stage)
+    assert len(studio.stage._things) == 2
 
 
 def test_a_picture_without_a_browser(studio):

@@ -37,16 +37,16 @@ TARGETS = {("points", 15_000): 20.0, ("points", 100_000): 5.0, ("surface", 100_0
 def waves(pipe: Connection, device: str, threads: int | None) -> None:
     """Speaks as the engine does. The scene's name is its number of particles."""
     leave_interrupts_to_the_parent()
-    count, playing, credit, index, serial, due = 0, False, True, 0, 0, 0.0
+    count, playing, credit, index, due = 0, False, True, 0, 0.0
     try:
         while True:
             while pipe.poll(max(0.0, due - time.perf_counter()) if playing and credit else 0.5):
                 command = pipe.recv()
                 if isinstance(command, m.Load):
-                    count, serial, index, credit = int(command.source), serial + 1, 0, True
+                    count, index = int(command.source), 0
                     pipe.send(m.State("paused", "stand-in"))
                     pipe.send(m.Loaded(_info(count), True))
-                    _send(pipe, count, 0, serial)
+                    _send(pipe, count, 0)
                     credit = False
                 elif isinstance(command, m.Play | m.Pause):
                     playing = isinstance(command, m.Play)
@@ -58,7 +58,7 @@ def waves(pipe: Connection, device: str, threads: int | None) -> None:
             if playing and credit and time.perf_counter() >= due:
                 due = time.perf_counter() + UPDATE
                 index += 1
-                _send(pipe, count, index, serial)
+                _send(pipe, count, index)
                 credit = False
     except (EOFError, OSError):
         return
@@ -89,11 +89,11 @@ def _info(count: int) -> m.SceneInfo:
     )  # fmt: skip
 
 
-def _send(pipe: Connection, count: int, index: int, serial: int) -> None:
+def _send(pipe: Connection, count: int, index: int) -> None:
     frame = wave(count, index)
     row = {"frame": index, "time": frame.time, "height": 1.0, "kinetic_energy": 1.0, "compression": 0.0}
     rates = {"steps": 60.0, "frames": 60.0, "speed": 1.0}
-    m.send_arrays(pipe, m.FrameSent(frame.header(), rates, [row], True, serial, []), frame.fields)
+    m.send_arrays(pipe, m.FrameSent(frame.header(), rates, [row], True, []), frame.fields)
 
 
 class StandIn(Studio):

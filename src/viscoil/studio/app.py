@@ -59,7 +59,9 @@ class Studio(Wishes):
         self._snapshot = Status()
         self.closing = False
         self._engine: Link | None = None
-        self._source: m.Load | None = None
+        self._pace: float | None = 1.0
+        self._source: m.Load | None = None  # what was asked for last
+        self._running: m.Load | None = None  # what was built last
         self.info: m.SceneInfo | None = None
         self.toml = ""  # the scene as edited
         self.frame: Frame | None = None
@@ -69,7 +71,6 @@ class Studio(Wishes):
         self.history = History()
         self.colouring = colours.Colouring()
         self.showing, self._lit = "points", True  # points or surface
-        self._handles_shown: set[str] = set()
         self._due = {"numbers": 0.0, "curves": 0.0, "thanks": math.inf}
         self.server = server.start(host, server.free_port(host, port, exact_port))
         self.stage = Stage(self.server)
@@ -204,6 +205,7 @@ class Studio(Wishes):
     def _start_engine(self) -> None:
         self._due["thanks"] = math.inf
         self._engine = Link(self.simulation, self._machine, self._from_engine, "simulation")
+        self._engine_send(m.Pace(self._pace))
         self.watch()
 
     def _engine_send(self, command: Any) -> None:
@@ -265,7 +267,7 @@ class Studio(Wishes):
         info = message.info
         self._another = self.info is None or self.info.source != info.source
         self.info, self.toml = info, info.toml
-        self._set_stage = message.fresh
+        self._set_stage = self._set_stage or message.fresh
         self._status.title, self._status.problem = info.title, ""
         self._status.notes = info.notes
         self._status.scenes += 1
@@ -276,6 +278,7 @@ class Studio(Wishes):
         self.colouring.forget()
         self.panel.scene(info, message.fresh)
         if message.fresh:
+            self._running = self._source
             self.saving.drop_recording()
             if self.colouring.choice not in colours.choices(info.fields):
                 self.set_view(choice=colours.MATERIAL)
@@ -308,7 +311,6 @@ class Studio(Wishes):
         self.stage.show(self.showing)
         self.handles.build(self.info.things, self.stage.size)
         shown = [t.key for t in self.info.things if not t.container and t.shape.get("type") != "plane"]
-        self._handles_shown = set(shown)
         for key in shown:
             self.handles.show(key, True)
         self.panel.handles(self.info.things, shown)
@@ -345,10 +347,11 @@ class Studio(Wishes):
 
     # --- the rest of the wishes --------------------------------------------------------------------------------------
     def _load(self, scene: str | Path | None, quality: str | None) -> None:
-        if scene is None:
-            if self._source is None:
+        if scene is None:  # again what was asked for, or in another quality what runs
+            again = self._source if quality is None else self._running
+            if again is None:
                 raise SceneError("no scene is loaded: choose one first")
-            source = m.Load(self._source.source, self._source.text, quality or self._source.quality)
+            source = m.Load(again.source, again.text, quality or again.quality)
         else:
             source = m.Load(str(scene), None, quality)
         self._command(source)
@@ -392,7 +395,6 @@ class Studio(Wishes):
         self.post(lambda: self._engine_send(move))
 
     def _set_handle(self, key: str, shown: bool) -> None:
-        (self._handles_shown.add if shown else self._handles_shown.discard)(key)
         self.handles.show(key, shown, self.poses.get(key))
 
     def set_view(self, show: str | None = None, choice: str | None = None) -> None:
@@ -416,6 +418,10 @@ class Studio(Wishes):
         self.stage.point_size = self.stage.point_size if size is None else size
         self._lit = self._lit if shaded is None else shaded
         self.redraw()
+
+    def _set_pace(self, factor: float | None) -> None:
+        self._pace = factor
+        self._engine_send(m.Pace(factor))
 
     def _set_shadows(self, cast: bool) -> None:
         self.stage.shadows = cast

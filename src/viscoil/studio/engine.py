@@ -50,7 +50,6 @@ class Engine:
         self._qualities: tuple[str, ...] = ()
         self.scene: Any = None
         self.sim: Any = None
-        self._serial = 0
         self._playing = False
         self._placed_at: float | None = None  # when something was placed by hand before the first step
         self._fields: tuple[str, ...] = ()
@@ -219,7 +218,6 @@ class Engine:
         try:
             self.sim = Simulation(self.scene, device=device, threads=threads)
         finally:
-            self._serial += 1
             self._rows, self._said, self._owing = [], 0, False
             self._marks.clear()
             self._keep_time()
@@ -442,7 +440,7 @@ class Engine:
         frame = self.sim.frame(dict.fromkeys([*self.scene.output.fields, *self._fields]), by_id=False)
         whole = at_frame(self.sim)
         nozzles = [nozzle.pose(frame.time) for nozzle in self.sim.nozzles]
-        content = m.FrameSent(frame.header(), self._rates(), self._rows, whole, self._serial, nozzles)
+        content = m.FrameSent(frame.header(), self._rates(), self._rows, whole, nozzles)
         self._rows, self._wanted, self._credit, self._owing = [], False, False, False
         try:
             m.send_arrays(self._pipe, content, frame.fields)

@@ -208,7 +208,6 @@ class FrameSent:
     rates: dict[str, float]  # steps, frames and simulated seconds per second
     rows: list[dict[str, Any]]
     whole: bool  # at the end of a frame, not between
-    serial: int  # counts scenes: frames of an older one are not shown
     nozzles: list[tuple[np.ndarray, np.ndarray]]  # rotation and place of each
 
 

@@ -48,7 +48,7 @@ class Wishes:
 
     def pace(self, factor: float | None) -> None:
         """Simulated seconds per second at most; None: as fast as it can."""
-        self.post(lambda: self._command(m.Pace(factor)))
+        self.post(lambda: self._set_pace(factor))
 
     def set(self, path: str, value: Any) -> None:
         """Changes a key of the scene while it runs, e.g. ``set("gravity.strength", 20)``."""
