@@ -83,6 +83,10 @@ class Material(Model):
     """additional Newtonian viscosity η_s beside the elastic part [Pa s]"""
     yield_strain: Annotated[float, Quantity("number", above=0), Slider(0.01, 3, log=True)] | None = None
     """elastic strain above which the material flows [1]"""
+    mobility: Annotated[float, Quantity("number", at_least=0, at_most=0.5), Slider(0, 0.5)] | None = None
+    """Giesekus' anisotropy of friction [1]: stretched polymer slips, the fluid thins under shear"""
+    extensibility: Annotated[float, Quantity("number", above=3, at_most=20), Slider(4, 20)] | None = None
+    """FENE-P: trace of the conformation at which the polymer is taut [1]; it stiffens before"""
     surface_tension: Annotated[float, Quantity("surface tension", at_least=0), Slider(0, 0.1)] | None = None
     """surface tension against air [N/m]"""
     friction: (
@@ -160,7 +164,7 @@ class Material(Model):
 
 PROPERTY_KINDS = {
     "viscosity": "viscosity", "relaxation_time": "time", "modulus": "modulus", "solvent_viscosity": "viscosity",
-    "yield_strain": "number", "surface_tension": "surface tension", "friction": "number", "stickiness": "number",
+    "yield_strain": "number", "mobility": "number", "extensibility": "number", "surface_tension": "surface tension", "friction": "number", "stickiness": "number",
 }  # fmt: skip
 
 

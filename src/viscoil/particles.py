@@ -26,9 +26,9 @@ Flag = qd.types.NDArray[qd.i32, 0]  # one integer on the device
 class Field:
     """One per-particle quantity."""
 
-    type: Any  # qd.i32, qd.f32 or vec3
+    type: Any  # qd.i32, qd.f32, vec3 or mat3
     unit: str  # SI unit, "" for plain numbers
-    fill: float  # value of particles that nobody set
+    fill: float  # value of particles that nobody set; of matrices, times the identity
     saved: bool = True  # part of a checkpoint
     exported: bool = False  # offered to frames and exporters
     help: str = ""
@@ -42,7 +42,9 @@ FIELDS: dict[str, Field] = {
     "solid": Field(qd.i32, "", -1, help="index of the solid a boundary sample belongs to, -1 for fluid"),
     "rest": Field(vec3, "m", 0.0, help="place of a boundary sample in its solid's frame"),
     "volume": Field(qd.f32, "m^3", 0.0, help="V = m/ρ₀ of fluid, Akinci volume of boundary samples"),
-    "inverse_mass": Field(qd.f32, "", 1.0, help="relative to the first material, 0 = moved by its solid only"),
+    "inverse_mass": Field(qd.f32, "", 1.0, help="relative to the first material; 0 = a solid's sample, < 0 = led by a nozzle"),
+    "free_at": Field(qd.f32, "s", 0.0, help="when a particle led by its nozzle leaves the pipe"),
+    "conformation": Field(mat3, "", 1.0, exported=True, help="conformation Q of the polymer, the identity at rest"),
     "density": Field(qd.f32, "kg/m^3", 0.0, exported=True, help="SPH density at the last frame"),
 }
 
@@ -98,6 +100,8 @@ def numpy_type(field: Field) -> tuple[type, tuple[int, ...]]:
     """NumPy element type and trailing shape of a field."""
     if field.type is vec3:
         return np.float32, (3,)
+    if field.type is mat3:
+        return np.float32, (3, 3)
     return (np.int32 if field.type is qd.i32 else np.float32), ()
 
 
@@ -139,6 +143,8 @@ def append(particles: Any, count: int, values: dict[str, np.ndarray]) -> int:
     for name, field in FIELDS.items():
         kind, tail = numpy_type(field)
         column = np.full((added, *tail), field.fill, kind)
+        if field.type is mat3:
+            column *= np.eye(3, dtype=kind)
         if name in values:
             column[...] = values[name]
         staging = allocate_array(field.type, added)

@@ -18,6 +18,7 @@ from viscoil.scene.build import Built
 from viscoil.solids.drag import as_matrix, limits, named
 from viscoil.solids.sdf import Parts, Solids, distance
 from viscoil.sph.operators import density_kernel
+from viscoil.steps.integrate import let_go
 
 REORDER_EVERY = 8  # steps between two passes that bring memory into cell order
 HALVINGS = 6  # a failing step is tried with up to 2⁶ shorter ones
@@ -304,11 +305,14 @@ class Simulation:
     def _release(self) -> None:
         """Lets the nozzles emit up to now."""
         for nozzle in self.nozzles:
-            x, v = nozzle.release(self.world.time)
-            material = list(self._built.materials).index(nozzle.emitter.material)
-            if self.world.add(self._built.fluid_values(x, v, material)):
+            x, v, moments = nozzle.release(self.world.time)
+            values = self._built.fluid_values(x, v, list(self._built.materials).index(nozzle.emitter.material))
+            values["inverse_mass"] = np.where(moments > self.world.time, -1, 1) * values["inverse_mass"]
+            if self.world.add({**values, "free_at": moments}):
                 self.solver.resize(self.world.capacity)
                 self._allocate_measures()
+            if nozzle.pipe and self.world.count:
+                let_go(self.world.particles, self.world.count, self.world.time)
 
     def _sink_solids(self) -> Any:
         from viscoil.scene.parts import Solid
@@ -407,6 +411,7 @@ class Simulation:
             "dt": self._last_dt,
             "limited_by": self._limited_by,
             "iterations": self.solver.iterations_used(),
+            **self.solver.metrics(),
             "retries": self._retries,
             "particles": int(total["particles"]),
             "density_mean": total["ratio_inside"] / inside,

@@ -11,7 +11,7 @@ import numpy as np
 
 from viscoil import particles as table
 from viscoil.measure import Measure
-from viscoil.particles import FIELDS, allocate_array, vec3
+from viscoil.particles import FIELDS, allocate_array
 from viscoil.solids.assembly import SolidSet
 from viscoil.solvers.solver import Stages
 from viscoil.sph.calibration import Lattice
@@ -44,7 +44,8 @@ class World:
         self.status = allocate_array(table.qd.i32, 2)  # smallest id in trouble, bits of the largest speed
         self.stages = Stages()
         self._kinds: set[tuple[float, float]] = set()  # (volume, inverse mass) of all particles ever added
-        self._kept: tuple[Any, Any] | None = None
+        self.evolving: tuple[str, ...] = ("position", "velocity")  # fields a step changes
+        self._kept: dict[str, Any] = {}
         self.reset_status()
         self.reserve(1)  # an empty world can be looked at too: emitters may start later
 
@@ -67,7 +68,7 @@ class World:
             table.grown(self.particles, self.count, capacity) if self.particles else table.allocate(capacity)
         )
         self.spare = table.allocate(capacity)
-        self._kept = (allocate_array(vec3, capacity), allocate_array(vec3, capacity))
+        self._keep_room(capacity)
         self.capacity = capacity
         self._bounds = Measure(capacity)
         self.neighbors.resize(capacity)
@@ -83,7 +84,7 @@ class World:
         values = {**values, "id": np.arange(self.next_id, self.next_id + added, dtype=np.int32)}
         self.next_id += added
         self.count = table.append(self.particles, self.count, values)
-        self._kinds |= set(product(_distinct(values.get("volume", 0.0)), _distinct(values.get("inverse_mass", 1.0))))
+        self._kinds |= set(product(_distinct(values.get("volume", 0.0)), _distinct(np.abs(values.get("inverse_mass", 1.0)))))
         if "solid" in values:
             self.boundary_count += int((np.asarray(values["solid"]) >= 0).sum())
         return grew
@@ -132,7 +133,7 @@ class World:
 
     def learn_uniform(self) -> None:
         """Takes stock of volumes and masses as they are."""
-        self._kinds = set(product(_distinct(self.get("volume")), _distinct(self.get("inverse_mass"))))
+        self._kinds = set(product(_distinct(self.get("volume")), _distinct(np.abs(self.get("inverse_mass")))))
 
     def fluid_order(self) -> np.ndarray:
         """Array indices of the fluid particles, by id."""
@@ -153,17 +154,25 @@ class World:
         raw = self.status.to_numpy()
         return (None if raw[0] == NOBODY else int(raw[0])), float(raw[1:2].view(np.float32)[0])
 
+    def evolve(self, fields: tuple[str, ...]) -> None:
+        """A solver says which fields besides position and velocity its steps change."""
+        self.evolving = ("position", "velocity", *fields)
+        self._keep_room(self.capacity)
+
+    def _keep_room(self, capacity: int) -> None:
+        self._kept = {name: allocate_array(FIELDS[name].type, capacity) for name in self.evolving}
+
     def remember(self) -> None:
-        """Keeps positions and velocities, to try again from here."""
+        """Keeps what a step changes, to try again from here."""
         if self.count:
-            table.copy(self.particles.position, self._kept[0], 0, self.count)
-            table.copy(self.particles.velocity, self._kept[1], 0, self.count)
+            for name, kept in self._kept.items():
+                table.copy(getattr(self.particles, name), kept, 0, self.count)
 
     def go_back(self) -> None:
-        """Positions and velocities as they were at :meth:`remember`."""
+        """Everything as it was at :meth:`remember`."""
         if self.count:
-            table.copy(self._kept[0], self.particles.position, 0, self.count)
-            table.copy(self._kept[1], self.particles.velocity, 0, self.count)
+            for name, kept in self._kept.items():
+                table.copy(kept, getattr(self.particles, name), 0, self.count)
 
 
 def _distinct(values: Any) -> list[float]:

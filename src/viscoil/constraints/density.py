@@ -78,7 +78,7 @@ def multipliers(
                 r2 = d.dot(d)
                 if qd.static(not uniform):
                     volume = p.volume[j]
-                    mobility = p.inverse_mass[j]
+                    mobility = qd.max(p.inverse_mass[j], 0.0)
                 density += volume * density_weight(r2, h, published)
                 gradient = volume * spiky_gradient(r2, h) * d
                 own += gradient

@@ -58,7 +58,8 @@ class Built:
         reach = support * (1 + params.margin)
         self.world = World(scene.spacing, support, lattice, scene.solid, scene.domain, reach)
         self.world.gravity = tuple(float(g) for g in scene.gravity)
-        self.nozzles = [Nozzle(emitter, scene.spacing) for emitter in scene.emitter]
+        method = solvers.solver_class(params.method)
+        self.nozzles = [Nozzle(emitter, scene.spacing, self._pipe(method)) for emitter in scene.emitter]
         self._fill(scene)
         self._sample_boundaries(scene)
         self._check_nozzles(scene)
@@ -67,9 +68,19 @@ class Built:
                 "the scene holds no particles: every [[fluid]] is thinner than one spacing or lies inside a solid, "
                 "and there is no [[emitter]]"
             )
-        self.solver = solvers.solver_class(params.method)(params, self.world)
+        self.solver = self._made(method, params)
         for name, material in self.materials.items():
             self.notes += [f"{name}: {text}" for text in unsupported(material, set(self.solver.honours))]
+
+    def _pipe(self, method: Any) -> float:
+        """How far before its opening a nozzle leads particles [m]: as far as those outside can see."""
+        return self.world.support if method.leads_nozzles else 0.0
+
+    def _made(self, method: Any, params: Any) -> Any:
+        solver = method(params, self.world)
+        solver.take_materials(list(self.materials.values()))
+        self.world.evolve(method.evolves)
+        return solver
 
     def _fill(self, scene: Any) -> None:
         groups = [self._filled(fluid, number) for number, fluid in enumerate(scene.fluid)]
@@ -114,7 +125,9 @@ class Built:
         world.gravity = tuple(float(g) for g in scene.gravity)
         self.materials = {name: scene.material_named(name) for name in [*self.materials, *scene.used_materials()]}
         if world.fluid_count:
-            world.set("inverse_mass", np.where(world.get("solid") < 0, self._inverse_masses()[world.get("material")], 0))
+            led = np.where(world.get("inverse_mass") < 0, -1, 1)
+            masses = led * self._inverse_masses()[world.get("material")]
+            world.set("inverse_mass", np.where(world.get("solid") < 0, masses, 0))
             world.learn_uniform()
         capacity = world.capacity
         world.solids.solids = list(scene.solid)
@@ -125,17 +138,19 @@ class Built:
                 world.keep_only(world.get("solid") < 0)
             self._sample_boundaries(scene)
         known = {id(nozzle.emitter): nozzle for nozzle in self.nozzles}
-        self.nozzles = [known.get(id(emitter)) or Nozzle(emitter, scene.spacing) for emitter in scene.emitter]
+        method = solvers.solver_class(scene.solver.method)
+        pipe = self._pipe(method)
+        self.nozzles = [known.get(id(emitter)) or Nozzle(emitter, scene.spacing, pipe) for emitter in scene.emitter]
         for nozzle in self.nozzles:
             nozzle.change(world.time)
         self._check_nozzles(scene)
-        method = solvers.solver_class(scene.solver.method)
         if type(self.solver) is method:
             self.solver.params = scene.solver
+            self.solver.take_materials(list(self.materials.values()))
             if world.capacity != capacity:
                 self.solver.resize(world.capacity)
         else:
-            self.solver = method(scene.solver, world)
+            self.solver = self._made(method, scene.solver)
 
     def add_fluid(self, fluid: Any, number: int) -> None:
         """Fills a fluid into the running world; refuses places that are taken."""

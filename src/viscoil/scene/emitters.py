@@ -27,9 +27,11 @@ def flow_frame(direction: np.ndarray) -> np.ndarray:
 class Nozzle:
     """One emitter and how far it has got."""
 
-    def __init__(self, emitter: Any, spacing: float):
+    def __init__(self, emitter: Any, spacing: float, pipe: float = 0.0):
+        """pipe [m]: how far before the opening particles exist already, led by the nozzle."""
         self.emitter = emitter
         self.spacing = spacing
+        self.pipe = pipe
         self.layers = 0  # released so far
         self.released = 0  # particles released so far
         self.since = float(emitter.start)  # moment [s] of layer number ``base``
@@ -45,6 +47,11 @@ class Nozzle:
         axes = _lattice_axis(width, spacing) + x, [0.0], _lattice_axis(depth, spacing) + z
         points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
         self.section = points[signed_distance(emitter.shape, points) < 0]
+        # Led layers stay in line for a while. Exactly above each other, they would part like a pack of cards when the jet is
+        # stretched: every other one is moved by half a spacing.
+        aside = np.array([0.25 * spacing, 0.0, 0.25 * spacing])
+        both = (points - aside, points + aside) if self.pipe else (points,)
+        self._sections = [these[signed_distance(emitter.shape, these) < 0] for these in both]
 
     def moment(self) -> float:
         """When the next layer leaves [s]."""
@@ -100,26 +107,36 @@ class Nozzle:
         if now >= self._drag.end:
             self._drag = None
 
-    def release(self, now: float) -> tuple[np.ndarray, np.ndarray]:
-        """Positions and velocities of everything that left the opening up to ``now`` [s] and was not yet released."""
-        e, positions, speeds = self.emitter, [], []
+    def _layer(self) -> np.ndarray:
+        """The next layer in the frame of the opening."""
+        if not self.pipe:
+            return self.section
+        layer = self._sections[self.layers % 2]
+        shaken = np.random.default_rng(self.layers).uniform(-0.1, 0.1, layer.shape) * self.spacing
+        return layer + shaken * [1.0, 0.0, 1.0]
+
+    def release(self, now: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(positions, velocities, moments of leaving the opening [s]) of all that is in the pipe or has left it at ``now`` [s]
+        and was not yet released."""
+        e, positions, speeds, moments = self.emitter, [], [], []
         while True:
             moment = self.moment()
             full = e.max_particles is not None and self.released >= e.max_particles
-            if moment > now or moment >= e.end or full or len(self.section) == 0:
+            if moment - self.pipe / self.speed > now or moment >= e.end or full or len(self.section) == 0:
                 break
             rotation, place = self.pose(moment)
             flow = rotation @ np.array([0.0, self.speed, 0.0]) + self.velocity(moment)
-            layer = self.section @ rotation.T + place + flow * (now - moment)
+            layer = self._layer() @ rotation.T + place + flow * (now - moment)
             if e.max_particles is not None:
                 layer = layer[: e.max_particles - self.released]
             positions.append(layer)
             speeds.append(np.broadcast_to(flow, layer.shape))
+            moments.append(np.full(len(layer), moment))
             self.layers += 1
             self.released += len(layer)
         if not positions:
-            return np.empty((0, 3), np.float32), np.empty((0, 3), np.float32)
-        return np.concatenate(positions).astype(np.float32), np.concatenate(speeds).astype(np.float32)
+            return np.empty((0, 3), np.float32), np.empty((0, 3), np.float32), np.empty(0, np.float32)
+        return tuple(np.concatenate(rows).astype(np.float32) for rows in (positions, speeds, moments))
 
 
 def _section_box(shape: Any) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -19,6 +19,9 @@ class SolverInfo:
 
 SOLVERS: dict[str, SolverInfo] = {
     "pbf": SolverInfo("Position Based Fluids (Macklin & Müller 2013)", "viscoil.solvers.pbf", "PBF"),
+    "dcpbd": SolverInfo(
+        "Viscoelastic fluids by conformation constraints (Barreiro et al. 2017)", "viscoil.solvers.dcpbd", "DCPBD"
+    ),
     "pcisph": SolverInfo(
         "Predictive-corrective SPH (Solenthaler & Pajarola 2009), for comparison", "viscoil.solvers.pcisph", "PCISPH"
     ),

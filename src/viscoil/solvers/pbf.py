@@ -193,6 +193,8 @@ class PBF:
     """The solver. Scratch only: everything that lasts belongs to the world."""
 
     honours = frozenset({"density"})
+    leads_nozzles = False
+    evolves = ()
     stages = ("integrate", "neighbours", "solve", "velocity")
 
     def __init__(self, params: PBFParams, world: Any):
@@ -276,6 +278,13 @@ class PBF:
             self.scratch.wall_gradient.fill(0)
         self._had_walls = walled
         return walled
+
+    def take_materials(self, materials: list[Any]) -> None:
+        """Density is all that counts, and particles carry it."""
+
+    def metrics(self) -> dict[str, float]:
+        """Nothing besides the iterations."""
+        return {}
 
     def iterations_used(self) -> int:
         """Iterations since the last call."""

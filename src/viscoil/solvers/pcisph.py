@@ -144,6 +144,8 @@ class PCISPH:
     """The solver."""
 
     honours = frozenset({"density"})
+    leads_nozzles = False
+    evolves = ()
     stages = ("neighbours", "solve", "velocity")
 
     def __init__(self, params: PCISPHParams, world: Any):
@@ -175,6 +177,13 @@ class PCISPH:
             )
         with world.stages("velocity"):
             _finish(p, k, near, torus, s, world.status, periodic)
+
+    def take_materials(self, materials: list[Any]) -> None:
+        """Density is all that counts, and particles carry it."""
+
+    def metrics(self) -> dict[str, float]:
+        """Nothing besides the iterations."""
+        return {}
 
     def iterations_used(self) -> int:
         """Iterations since the last call."""

@@ -52,7 +52,7 @@ def step_numbers(uploaded: Uploaded, world: Any, params: Any, dt: float, **more:
     return uploaded.set(
         count=world.count, movers=world.fluid_count, dt=dt, gx=gx, gy=gy, gz=gz, support=world.support,
         radius=params.contact_radius * world.spacing, farthest=FARTHEST * world.support, solids=len(world.solids),
-        iterations=params.iterations, tolerance=params.tolerance, xsph=params.xsph, **more,
+        iterations=params.iterations, tolerance=params.tolerance, xsph=getattr(params, "xsph", 0.0), **more,
     )  # fmt: skip
 
 
@@ -86,7 +86,13 @@ class Solver(Protocol):
     params: Any
     honours: frozenset[str]  # material keys the method can represent; others are reported to the user
 
+    leads_nozzles: bool  # fluid inside a nozzle's pipe takes part, led by the nozzle
+    evolves: tuple[str, ...]  # fields of particles besides position and velocity that a step changes
+
     def __init__(self, params: Any, world: Any) -> None: ...
+
+    def take_materials(self, materials: list[Any]) -> None:
+        """What the particles are made of; called at the start and after every change."""
 
     def resize(self, capacity: int) -> None:
         """Scratch memory for ``capacity`` particles."""
@@ -96,3 +102,6 @@ class Solver(Protocol):
 
     def iterations_used(self) -> int:
         """Iterations since the last call (waits for the device)."""
+
+    def metrics(self) -> dict[str, float]:
+        """The method's own numbers of a frame."""

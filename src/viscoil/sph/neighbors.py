@@ -202,14 +202,14 @@ def _scan_run(
 def list_neighbors(
     cells: Cells, torus: Torus, inverse_mass: Floats, n: qd.i32, reach2: qd.f32, out: NeighborList, periodic: qd.template()
 ):
-    """Everybody closer than the reach (squared, m²), for particles that move.
+    """Everybody closer than the reach (squared, m²), for fluid particles, those led by nozzles included.
 
     Runs over places, not indices: threads then walk through space in order. Three cells along x are one run of the
     sorted arrays, or two where the torus closes.
     """
     for place in range(n):
         i = cells.order[place]
-        if inverse_mass[i] > 0.0:
+        if inverse_mass[i] != 0.0:
             dim_x = torus.whole[0]
             dim_y = torus.whole[1]
             dim_z = torus.whole[2]

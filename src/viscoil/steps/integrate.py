@@ -58,3 +58,11 @@ def wrapped(x: vec3, torus: Torus, periodic: qd.template()) -> vec3:
             if period > 0.0:
                 y[axis] -= period * qd.floor((y[axis] - torus.real[axis]) / period)
     return y
+
+
+@qd.kernel(fastcache=True)
+def let_go(p: Particles, n: qd.i32, now: qd.f32):
+    """Particles that have left the pipe of their nozzle at ``now`` [s] move by themselves."""
+    for i in range(n):
+        if p.inverse_mass[i] < 0.0 and p.free_at[i] <= now:
+            p.inverse_mass[i] = -p.inverse_mass[i]

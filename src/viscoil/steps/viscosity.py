@@ -36,7 +36,7 @@ def xsph_and_commit(
                 j = near.index[base + k * column]
                 d = separation(xi, x[j], torus, periodic)
                 if qd.static(not uniform):
-                    volume = p.volume[j] * 2.0 * wi / (wi + p.inverse_mass[j])
+                    volume = p.volume[j] * 2.0 * wi / (wi + qd.max(p.inverse_mass[j], 0.0))
                 change += volume * poly6(d.dot(d), support) * (velocity[j] - vi)
             p.velocity[i] = vi + strength * change
             p.position[i] = wrapped(x[i], torus, periodic)

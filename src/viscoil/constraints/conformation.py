@@ -1,0 +1,128 @@
+"""Conformation: strain measured without a reference shape, and the stress that acts back (Barreiro et al. 2017).
+
+Each particle carries a symmetric tensor Q, the conformation of the polymer in it, which is the identity at rest and moves
+with the fluid (steps/conformation.py). With g_ij = B_i⁻¹∇W_ij the corrected gradient,
+
+    L_i = Σ_j V_j (u_j − u_i) g_ijᵀ                                                  (9)
+    C_i = θ_i (Q_i − I) + Δt (L_i + L_iᵀ)                                            (7), (10)
+    σ_i = G_i C_i                                                                    (4)
+    f_i = Σ_j V_i V_j (σ_i g_ij − σ_j g_ji)                                          −Jᵀσ, with J of (13)
+
+Pairs exchange opposite impulses, and neither translation nor (thanks to B⁻¹) rotation causes stress. The paper's
+six-vectors and 6×3 matrices say the same: their multipliers are the entries of a tensor whose diagonal counts twice, and
+equal compliance of all tensor entries is what makes the material isotropic (specification R-9).
+
+One modulus G and one θ stand for all materials (:func:`rates`): a fluid of viscosity η and relaxation time λ has
+Gθ = η/(λ + Δt), a solid its shear modulus, and a solvent of viscosity η_s adds η_s/Δt to G. The stress of weak steady flow is
+then (η + η_s)(L + Lᵀ) for any Δt. Everything is divided by the density of the first material, as inverse masses are.
+"""
+
+from dataclasses import dataclass
+
+import quadrants as qd
+
+from viscoil.particles import Floats, Matrices, Particles, Vectors, mat3, vec3
+from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.smoothing import cubic_gradient
+
+
+@dataclass(frozen=True)
+class Substances:
+    """What the materials are, one row each."""
+
+    viscosity: Floats  # η/ρ₀ [m²/s] of the part that remembers; unused where modulus > 0
+    relaxation: Floats  # λ [s]
+    modulus: Floats  # G/ρ₀ [m²/s²] of an elastic solid, 0 for everything that flows
+    solvent: Floats  # η_s/ρ₀ [m²/s]
+    bulk: Floats  # resistance against changes of volume, in viscosities
+    mobility: Floats  # Giesekus' anisotropy of friction, 0 to 0.5
+    extensibility: Floats  # FENE-P: trace of Q at which the polymer is taut; 0 = never
+    yield_strain: Floats  # elastic strain beyond which it flows; 0 = none
+
+
+@qd.func
+def strain_of(q: mat3) -> mat3:
+    """Q − I."""
+    return q - qd.Matrix.identity(qd.f32, 3)
+
+
+@qd.func
+def rates(i: qd.i32, p: Particles, dt: qd.f32, k: Substances):
+    """(elastic modulus Gθ/ρ₀ [m²/s²] on Q − I, viscosity GΔt/ρ₀ [m²/s] on L + Lᵀ) of particle i.
+
+    The constraint is linear about Q = I. Stretched material answers more stiffly, with LQ + QLᵀ in place of L + Lᵀ, by at
+    most the largest eigenvalue of Q ≤ 1 + |Q − I|: the implicit part is made that much stiffer, or large strains explode.
+    """
+    m = qd.max(p.material[i], 0)
+    elastic = qd.select(k.modulus[m] > 0.0, k.modulus[m], k.viscosity[m] / (k.relaxation[m] + dt))
+    return elastic, elastic * dt * (1.0 + strain_of(p.conformation[i]).norm()) + k.solvent[m]
+
+
+@qd.func(requires_top_level=True)
+def gradient_corrections(
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, h: qd.f32, fewest: qd.i32,
+    inverse: Matrices, weight: Vectors, periodic: qd.template(),
+):  # fmt: skip
+    """B_i⁻¹, and the diagonal E of J Jᵀ: E_a = Σ_j (V g_a)² + (Σ_j V g_a)² [1/m²].
+
+    Fewer than ``fewest`` neighbours define no gradient: B⁻¹ = 0 then, and no stress. Neighbours in a line or a plane define
+    it in part only: B⁻¹ becomes a plain factor there. A flat surface has eigenvalues 1, 1 and ½ of B, far from that limit.
+    """
+    for i in range(n):
+        b = mat3(0.0)
+        squares = mat3(0.0)
+        total = vec3(0.0)
+        xi = x[i]
+        base = i * near.row[0]
+        column = near.column[0]
+        for k in range(near.count[i]):
+            j = near.index[base + k * column]
+            d = separation(xi, x[j], torus, periodic)
+            g = p.volume[j] * cubic_gradient(d.dot(d), h) * d
+            b -= d.outer_product(g)
+            squares += g.outer_product(g)
+            total += g
+        third = b.trace() / 3.0
+        result = mat3(0.0)
+        if near.count[i] >= fewest:
+            result = qd.Matrix.identity(qd.f32, 3) / qd.max(third, 0.3)
+            if third >= 0.15 and b.determinant() >= 0.05 * third * third * third:
+                result = b.inverse()
+        inverse[i] = result
+        e = result @ (squares + total.outer_product(total)) @ result
+        weight[i] = vec3(e[0, 0], e[1, 1], e[2, 2])
+
+
+@qd.func
+def gradient_of(
+    i: qd.i32, u: Vectors, x: Vectors, p: Particles, near: NeighborList, torus: Torus, h: qd.f32, inverse: Matrices,
+    periodic: qd.template(),
+) -> mat3:  # fmt: skip
+    """L_i of the velocities u [1/s] (eq. 9, corrected)."""
+    total = mat3(0.0)
+    base = i * near.row[0]
+    column = near.column[0]
+    xi = x[i]
+    ui = u[i]
+    for k in range(near.count[i]):
+        j = near.index[base + k * column]
+        d = separation(xi, x[j], torus, periodic)
+        total += (u[j] - ui).outer_product(p.volume[j] * cubic_gradient(d.dot(d), h) * d)
+    return total @ inverse[i]
+
+
+@qd.func
+def divergence_of(
+    i: qd.i32, t: Matrices, x: Vectors, p: Particles, near: NeighborList, torus: Torus, h: qd.f32, periodic: qd.template()
+) -> vec3:
+    """Σ_j V_j (T_i + T_j) ∇W_ij with T = σ B⁻¹: the force of stress σ per volume (eq. 12 without its relaxation)."""
+    total = vec3(0.0)
+    base = i * near.row[0]
+    column = near.column[0]
+    xi = x[i]
+    own = t[i]
+    for k in range(near.count[i]):
+        j = near.index[base + k * column]
+        d = separation(xi, x[j], torus, periodic)
+        total += (own + t[j]) @ (p.volume[j] * cubic_gradient(d.dot(d), h) * d)
+    return total

@@ -1,0 +1,73 @@
+"""Spreading: particles of a flowing material keep even distances.
+
+Stretched fluid leaves particles far apart along the flow and crowded across it. A real fluid has no memory of that; particles
+on a lattice keep their places in it, until the gaps are wider than the kernels and a rope falls into discs. So whatever is
+strained is stirred a little: neighbours nearer than 1.5 spacings push each other apart, by
+
+    δx_i = c Δt ε̇_i d Σ_j (1 − r/1.5d)² x_ij/r,   ε̇_i² = 7.5 Σ_j |V∇W| (u_ij·x_ij/r²)² / Σ_j |V∇W|
+
+in proportion to the rate of strain |D|, so that fluid at rest and rigid motion stay as they are. Beside a free surface only
+along it: the normal is that of Σ_j V_j∇W_ij. It moves places, not velocities, and belongs to fluids: a solid keeps its lattice.
+"""
+
+from dataclasses import dataclass
+
+import quadrants as qd
+
+from viscoil.constraints.conformation import Substances
+from viscoil.particles import Floats, Particles, Vectors, vec3
+from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.smoothing import cubic_gradient
+from viscoil.steps.integrate import wrapped
+
+
+@dataclass(frozen=True)
+class SpreadingNumbers:
+    """Arguments, one element each."""
+
+    spacing: Floats  # d [m]
+    strength: Floats  # c
+
+
+@qd.func(requires_top_level=True)
+def spread_and_commit(
+    p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, c: SpreadingNumbers, k: Substances, velocity: Vectors, periodic: qd.template(),
+):  # fmt: skip
+    """x_i ← x*_i + δx_i, at most a twentieth of a spacing; v_i as given."""
+    for i in range(n):
+        spacing = c.spacing[0]
+        strength = c.strength[0]
+        p.velocity[i] = velocity[i]
+        p.position[i] = x[i]
+        if p.inverse_mass[i] > 0.0:
+            shift = vec3(0.0)
+            m = p.material[i]
+            if strength > 0.0 and k.modulus[m] == 0.0 and k.viscosity[m] + k.solvent[m] > 0.0:
+                push = vec3(0.0)
+                inward = vec3(0.0)
+                stretch = 0.0
+                total = 0.0
+                xi = x[i]
+                ui = velocity[i]
+                base = i * near.row[0]
+                column = near.column[0]
+                for a in range(near.count[i]):
+                    j = near.index[base + a * column]
+                    d = separation(xi, x[j], torus, periodic)
+                    r2 = qd.max(d.dot(d), 1e-6 * h * h)
+                    r = qd.sqrt(r2)
+                    g = p.volume[j] * cubic_gradient(r2, h)
+                    inward += g * d
+                    rate = d.dot(ui - velocity[j]) / r2
+                    stretch -= g * r * rate * rate
+                    total -= g * r
+                    near_by = qd.max(1.0 - r / (1.5 * spacing), 0.0)
+                    push += near_by * near_by / r * d
+                size = inward.norm()
+                # |Σ V∇W| h is about 1.5 on a flat surface and 0 inside: half of that already counts as surface.
+                at_surface = qd.min(size * h / 0.5, 1.0)
+                normal = inward / qd.max(size, 1e-12)
+                push -= at_surface * normal.dot(push) * normal
+                shift = strength * dt * qd.sqrt(7.5 * stretch / qd.max(total, 1e-30)) * spacing * push
+                shift *= qd.min(1.0, 0.05 * spacing / qd.max(shift.norm(), 1e-30))
+            p.position[i] = wrapped(x[i] + shift, torus, periodic)
