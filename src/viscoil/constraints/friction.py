@@ -80,21 +80,3 @@ def friction(
         total += (p.volume[j] * cubic_gradient(r2, h) * (pair + q + bulk[j])) * d
     return total
 
-
-@qd.func
-def resistance(
-    i: qd.i32, x: Vectors, p: Particles, near: NeighborList, torus: Torus, h: qd.f32, c: qd.f32, bulk: qd.f32,
-    periodic: qd.template(),
-) -> qd.f32:  # fmt: skip
-    """About the diagonal of −f_i/(V_i ν) [1/m²]: how strongly a particle that moves alone is held back."""
-    total = 0.0
-    base = i * near.row[0]
-    column = near.column[0]
-    xi = x[i]
-    for k in range(near.count[i]):
-        j = near.index[base + k * column]
-        d = separation(xi, x[j], torus, periodic)
-        r2 = d.dot(d)
-        g = -p.volume[j] * cubic_gradient(r2, h)
-        total += g * (c / 3.0 + bulk * g * r2 / 3.0)
-    return total

@@ -6,6 +6,8 @@ Without its multipliers the constraint leaves one equation per particle, implici
 
 with F the friction of friction.py. A is symmetric and positive definite, so conjugate gradients need the square root of the
 iterations of Jacobi, and tell the residual for nothing. The variant of Chronopoulos & Gear has one reduction per iteration.
+Masses are the preconditioner: then Σ r stays zero, and momentum is exact however early the iterations end (the diagonal of A
+took more iterations and broke that).
 
 Solids: the velocity of a particle that touches one is given (no slip), or its normal part is. That takes rows and columns
 out of the system and leaves it symmetric. In the next round whoever a wall would have to pull is let go, whoever would enter
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 import quadrants as qd
 
 from viscoil.constraints.conformation import Substances, divergence_of, rates, strain_of
-from viscoil.constraints.friction import divergence, friction, resistance
+from viscoil.constraints.friction import divergence, friction
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
 from viscoil.sph.neighbors import NeighborList, Torus
 
@@ -36,7 +38,6 @@ class Projection:
     normal: Vectors  # of the solid a held particle touches
     held: Ints  # 0 free, 1 normal velocity given, 2 velocity given
     viscosity: Floats  # ν [m²/s]
-    diagonal: Floats  # 1/A_ii
     bulk: Floats  # q
     stress: Matrices  # T of the elastic stress
     products: Vectors  # terms of up to three sums
@@ -66,23 +67,18 @@ def allowed(v: vec3, n: vec3, held: qd.i32) -> vec3:
 
 @qd.func(requires_top_level=True)
 def set_up(
-    p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, k: Substances,
-    c: ProjectionNumbers, inverse: Matrices, s: Projection, elastic: qd.template(), periodic: qd.template(),
-):  # fmt: skip
-    """Viscosities, the preconditioner, and the stress the material remembers."""
+    p: Particles, n: qd.i32, dt: qd.f32, k: Substances, inverse: Matrices, s: Projection, elastic: qd.template()
+):
+    """Viscosities, and the stress the material remembers."""
     for i in range(n):
         nu = 0.0
-        diagonal = 0.0
         t = mat3(0.0)
         if p.inverse_mass[i] != 0.0:
             modulus, viscous = rates(i, p, dt, k)
             nu = viscous
-            hold = resistance(i, x, p, near, torus, h, c.pairs[0], k.bulk[p.material[i]], periodic)
-            diagonal = 1.0 / (1.0 / qd.abs(p.inverse_mass[i]) + dt * nu * hold)
             if qd.static(elastic):
                 t = modulus * strain_of(p.conformation[i]) @ inverse[i]
         s.viscosity[i] = nu
-        s.diagonal[i] = diagonal
         if qd.static(elastic):
             s.stress[i] = t
 
@@ -116,7 +112,7 @@ def residuals(
             if qd.static(elastic):
                 force += divergence_of(i, s.stress, x, p, near, torus, h, periodic)
             r = (s.free[i] - s.u[i]) / p.inverse_mass[i] + dt * force
-            z = s.diagonal[i] * allowed(r, s.normal[i], s.held[i])
+            z = p.inverse_mass[i] * allowed(r, s.normal[i], s.held[i])
             account = vec3(z.dot(r), allowed(s.u[i], s.normal[i], s.held[i]).dot(r), -dt * s.u[i].dot(drag))
         s.residual[i] = r
         s.search[i] = z
@@ -222,4 +218,4 @@ def advance(p: Particles, n: qd.i32, s: Projection):
             s.direction[i] = d
             s.direction_image[i] = image
             s.residual[i] = r
-            s.search[i] = s.diagonal[i] * allowed(r, s.normal[i], s.held[i])
+            s.search[i] = p.inverse_mass[i] * allowed(r, s.normal[i], s.held[i])

@@ -35,14 +35,14 @@ from viscoil.solids.sdf import Parts, Solids, distance, normal
 from viscoil.solvers.solver import SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.steps.conformation import next_conformation
-from viscoil.steps.integrate import predict, velocities
+from viscoil.steps.integrate import corrected_velocities, predict
 from viscoil.steps.spreading import SpreadingNumbers, spread_and_commit
 from viscoil.units import Count, Quantity, Slider
 
 DENSITY_LIMIT = 1.2  # as in pbf: Jacobi's share of the stiffest mode of the density constraint
 BULK = 5.0  # resistance against changes of volume, in viscosities: a stretched rope keeps 85 % of its volume's rate
 FEWEST = 6  # neighbours that make a velocity gradient
-VECTORS = ("predicted", "correction", "velocity", "wall_gradient", "weight")
+VECTORS = ("predicted", "correction", "wall_gradient", "weight")
 FLOATS = ("multiplier", "error", "clear", "wall")
 
 
@@ -72,7 +72,6 @@ class Scratch:
 
     predicted: Vectors  # x* [m]
     correction: Vectors  # Δx [m]
-    velocity: Vectors  # [m/s]
     wall_gradient: Vectors  # [1/m]
     weight: Vectors  # E of conformation.py
     multiplier: Floats  # of the density constraint [m²]
@@ -91,6 +90,8 @@ def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scra
     predict(p, k.count[0], k.dt[0], k.gx[0], k.gy[0], k.gz[0], solids, s.predicted)
     for i in range(k.count[0]):
         v.free[i] = (s.predicted[i] - p.position[i]) / k.dt[0]
+        if p.inverse_mass[i] > 0.0:
+            v.free[i] = p.velocity[i] + k.dt[0] * vec3(k.gx[0], k.gy[0], k.gz[0])
     contact_and_clearance(
         s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts, s.clear
     )
@@ -119,7 +120,7 @@ def _hold(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch
     for i in range(k.count[0]):
         if qd.static(first):
             v.held[i] = 0
-            v.u[i] = (s.predicted[i] - p.position[i]) / k.dt[0]
+            v.u[i] = v.free[i]
         if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0]:
             if v.held[i] > 0 and v.normal[i].dot(v.residual[i]) > 0.0:
                 v.held[i] = 0
@@ -163,7 +164,7 @@ def _project_stage(
             gradient_corrections(
                 p, s.predicted, k.count[0], near, torus, k.support[0], 6, s.inverse, s.weight, periodic
             )
-        set_up(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], m, c, s.inverse, v, elastic, periodic)
+        set_up(p, k.count[0], k.dt[0], m, s.inverse, v, elastic)
     _look(p, k, near, torus, m, c, s, v, elastic, periodic)
     audit(left, k.count[0], c, v, first)
     while qd.graph.do_while(left):
@@ -179,12 +180,13 @@ def _settle_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
     solids: Solids, parts: Parts, s: Scratch, v: Projection, elastic: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    """What is left of the residual, and x** = x⁰ + Δt u**."""
+    """What is left of the residual, and x** = x⁰ + Δt u**; where that aimed at is kept in ``free``."""
     _look(p, k, near, torus, m, c, s, v, elastic, periodic)
     audit(left, k.count[0], c, v, False)
     for i in range(k.count[0]):
         if p.inverse_mass[i] > 0.0:
             x = p.position[i] + k.dt[0] * v.u[i]
+            v.free[i] = x
             s.clear[i] -= (x - s.predicted[i]).norm()
             if s.clear[i] < k.support[0]:
                 x = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts)
@@ -230,16 +232,16 @@ def _solve_stage(
 @qd.kernel(graph=True, fastcache=True)
 def _finish_stage(
     p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: SpreadingNumbers, s: Scratch,
-    status: Ints, elastic: qd.Template, periodic: qd.Template,
+    v: Projection, status: Ints, elastic: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    """u = (x − x⁰)/Δt, the conformation at the end of the step, and even distances."""
-    velocities(p, k.count[0], k.dt[0], k.farthest[0], s.predicted, s.velocity, status)
+    """u with what the positions were corrected by, the conformation at the end of the step, and even distances."""
+    corrected_velocities(p, k.count[0], k.dt[0], k.farthest[0], v.free, s.predicted, v.u, status)
     if qd.static(elastic):
         for i in range(k.count[0]):
             if p.inverse_mass[i] != 0.0:
-                l = gradient_of(i, s.velocity, s.predicted, p, near, torus, k.support[0], s.inverse, periodic)
+                l = gradient_of(i, v.u, s.predicted, p, near, torus, k.support[0], s.inverse, periodic)
                 p.conformation[i] = next_conformation(p.conformation[i], l, k.dt[0], p.material[i], m, s.clamped)
-    spread_and_commit(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, m, s.velocity, periodic)
+    spread_and_commit(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, m, v.u, periodic)
 
 
 class DCPBD:
@@ -273,7 +275,7 @@ class DCPBD:
         self.projection = Projection(
             **{name: allocate_array(vec3, capacity) for name in vectors},
             held=allocate_array(qd.i32, capacity),
-            **{name: allocate_array(qd.f32, capacity) for name in ("viscosity", "diagonal", "bulk")},
+            **{name: allocate_array(qd.f32, capacity) for name in ("viscosity", "bulk")},
             stress=allocate_array(mat3, capacity),
             partial=allocate_array(vec3, capacity // 256 + capacity // 16384 + 3),
             scalars=allocate_array(qd.f32, 8),
@@ -331,7 +333,7 @@ class DCPBD:
                 world.uniform, periodic,
             )  # fmt: skip
         with world.stages("velocity"):
-            _finish_stage(p, k, near, torus, m, self._spreading.set(spacing=world.spacing, strength=c.spreading), s, world.status, self._elastic, periodic)
+            _finish_stage(p, k, near, torus, m, self._spreading.set(spacing=world.spacing, strength=c.spreading), s, v, world.status, self._elastic, periodic)
 
     def iterations_used(self) -> int:
         """Iterations of the velocity projection since the last call."""
