@@ -164,7 +164,8 @@ class Material(Model):
 
 PROPERTY_KINDS = {
     "viscosity": "viscosity", "relaxation_time": "time", "modulus": "modulus", "solvent_viscosity": "viscosity",
-    "yield_strain": "number", "mobility": "number", "extensibility": "number", "surface_tension": "surface tension", "friction": "number", "stickiness": "number",
+    "yield_strain": "number", "mobility": "number", "extensibility": "number", "surface_tension": "surface tension",
+    "friction": "number", "stickiness": "number",
 }  # fmt: skip
 
 

@@ -52,7 +52,9 @@ def rates(i: qd.i32, p: Particles, dt: qd.f32, k: Substances):
 
     The implicit share ϑ of a step's strain is 1 for what forgets within it, which must be damped, and ½ for what remembers: the
     least that is stable for any step, with half the numerical damping (an oscillator loses a factor √(1 + ϑ(ωΔt)²) per step).
-    G θ = η/(λ + ϑΔt) keeps steady flow exact. The constraint is linear about Q = I. Stretched material answers more stiffly, with LQ + QLᵀ in place of L + Lᵀ, by at
+    Gθ = η/(λ + ϑΔt) keeps steady flow exact.
+
+    The constraint is linear about Q = I. Stretched material answers more stiffly, with LQ + QLᵀ in place of L + Lᵀ, by at
     most the largest eigenvalue of Q ≤ 1 + |Q − I|: the implicit part is made that much stiffer, or large strains explode.
     """
     m = qd.max(p.material[i], 0)

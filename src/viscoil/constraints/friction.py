@@ -7,9 +7,9 @@ apart. Here pairs resist along their connecting line (Monaghan's form of viscous
     f_i/V_i = Σ_j V_j [ c ν_ij (u_ij·x_ij)/r² + q_i + q_j ] ∇W_ij,   q_i = b ν_i div u_i,   div u_i = Σ_j V_j u_ji·∇W_ij
 
 which for smooth velocities is ν(∇²u + (1 + b)∇ div u), the divergence of ν(L + Lᵀ + b tr L): the same stress plus the
-resistance b to changes of volume that lets a stretched rope become thin instead of thin in density. Linear, symmetric, negative
-semi-definite, exactly zero for rigid motion, angular momentum included, with no correction of gradients. Two passes over the list
-that read 24 and 32 bytes per neighbour, against 24 and 48 (and 36 written) for the tensor.
+resistance b to changes of volume that makes a stretched rope thinner instead of emptier. It is linear, symmetric, negative
+semi-definite and exactly zero for rigid motion without any correction of gradients, and takes two passes over the list that
+read 24 and 32 bytes per neighbour, against 24 and 48 (and 36 written) for the tensor.
 """
 
 import numpy as np

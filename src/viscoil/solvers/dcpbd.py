@@ -239,8 +239,8 @@ def _finish_stage(
     if qd.static(elastic):
         for i in range(k.count[0]):
             if p.inverse_mass[i] != 0.0:
-                l = gradient_of(i, v.u, s.predicted, p, near, torus, k.support[0], s.inverse, periodic)
-                p.conformation[i] = next_conformation(p.conformation[i], l, k.dt[0], p.material[i], m, s.clamped)
+                gradient = gradient_of(i, v.u, s.predicted, p, near, torus, k.support[0], s.inverse, periodic)
+                p.conformation[i] = next_conformation(p.conformation[i], gradient, k.dt[0], p.material[i], m, s.clamped)
     spread_and_commit(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, m, v.u, periodic)
 
 
@@ -333,7 +333,8 @@ class DCPBD:
                 world.uniform, periodic,
             )  # fmt: skip
         with world.stages("velocity"):
-            _finish_stage(p, k, near, torus, m, self._spreading.set(spacing=world.spacing, strength=c.spreading), s, v, world.status, self._elastic, periodic)
+            spreading = self._spreading.set(spacing=world.spacing, strength=c.spreading)
+            _finish_stage(p, k, near, torus, m, spreading, s, v, world.status, self._elastic, periodic)
 
     def iterations_used(self) -> int:
         """Iterations of the velocity projection since the last call."""

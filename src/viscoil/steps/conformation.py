@@ -15,14 +15,14 @@ Eigenvalues outside [0.05, 20] are brought back and counted: no physical flow of
 
 import quadrants as qd
 
-from viscoil.constraints.conformation import Substances, strain_of
+from viscoil.constraints.conformation import Substances
 from viscoil.particles import Ints, mat3
 
 
 @qd.func
-def carried(q: mat3, l: mat3, dt: qd.f32) -> mat3:
+def carried(q: mat3, gradient: mat3, dt: qd.f32) -> mat3:
     """Q̂ = F Q Fᵀ with F = I + ΔtL."""
-    f = qd.Matrix.identity(qd.f32, 3) + dt * l
+    f = qd.Matrix.identity(qd.f32, 3) + dt * gradient
     return f @ q @ f.transpose()
 
 
@@ -73,9 +73,9 @@ def thinned(eigenvalue: qd.f32, s: qd.f32, alpha: qd.f32) -> qd.f32:
 
 
 @qd.func
-def next_conformation(q: mat3, l: mat3, dt: qd.f32, m: qd.i32, k: Substances, clamped: Ints) -> mat3:
+def next_conformation(q: mat3, gradient: mat3, dt: qd.f32, m: qd.i32, k: Substances, clamped: Ints) -> mat3:
     """Q at the end of a step in which the velocity gradient was L [1/s]; ``clamped[0]`` counts what had to be limited."""
-    result = carried(q, l, dt)
+    result = carried(q, gradient, dt)
     s = dt / qd.max(k.relaxation[m], 1e-9 * dt)
     if k.modulus[m] > 0.0:
         s = 0.0

@@ -31,7 +31,8 @@ class SpreadingNumbers:
 
 @qd.func(requires_top_level=True)
 def spread_and_commit(
-    p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, c: SpreadingNumbers, k: Substances, velocity: Vectors, periodic: qd.template(),
+    p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, c: SpreadingNumbers,
+    k: Substances, velocity: Vectors, periodic: qd.template(),
 ):  # fmt: skip
     """x_i ← x*_i + δx_i, at most a twentieth of a spacing; v_i as given."""
     for i in range(n):

@@ -1,7 +1,7 @@
 """Asked against measured viscosity over four decades, two time steps, two resolutions.
 
-From a lattice: disordered particles that slide past each other lose energy of their own, as much as about 0.3 Pa s would take at
-this size and speed, which hides the thinnest fluid. Order costs up to 10 % of the viscosity (friction.pair_factor).
+From a lattice: disordered particles that slide past each other lose energy of their own, as much as about 0.3 Pa s would take
+at this size and speed, which hides the thinnest fluid. Order costs up to 10 % of the viscosity (friction.pair_factor).
 """
 
 from typing import Any
