@@ -26,11 +26,11 @@ def pair_factor(spacing: float, support: float, volume: float) -> float:
     −30/Σ_j V g r², averaged over a lattice shaken by 0.4 spacings: a perfect lattice, sheared along its axes, is 15 % softer.
     """
     d, h = 1.0, support / spacing
-    count = 2 * int(np.ceil(h + 1)) + 5
+    count = 2 * int(np.ceil(h)) + 11
     axis = np.arange(count) * d
     points = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), -1).reshape(-1, 3)
     points += np.random.default_rng(0).uniform(-0.4, 0.4, points.shape)
-    middle = np.nonzero((np.abs(points - (count - 1) / 2) < 2.0).all(axis=1))[0]
+    middle = np.nonzero((np.abs(points - (count - 1) / 2) < 4.5).all(axis=1))[0]
     sums = []
     for i in middle:
         r = np.linalg.norm(points - points[i], axis=1)
