@@ -25,7 +25,7 @@ def fly(nozzle, dt, end):
     for k in range(steps + 1):
         now = min(k * dt, end)
         x = x + v * (now - min(max(k - 1, 0) * dt, end))
-        more, speed = nozzle.release(now)
+        more, speed, _ = nozzle.release(now)
         x, v = np.concatenate([x, more.astype(float)]), np.concatenate([v, speed.astype(float)])
     return x, v
 
@@ -90,7 +90,7 @@ def test_any_cross_section(name):
 def test_start_end_and_most_particles():
     nozzle = Nozzle(emitter(start=0.1, end=0.3, speed=1.0), D)
     assert len(nozzle.release(0.0999)[0]) == 0
-    x, _ = nozzle.release(10.0)
+    x, *_ = nozzle.release(10.0)
     per = len(nozzle.section)
     assert len(x) == per * 10, "layers leave at 0.1, 0.12, … 0.28"
     assert len(nozzle.release(20.0)[0]) == 0

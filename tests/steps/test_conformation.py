@@ -1,5 +1,7 @@
 """The conformation tensor against exact solutions for homogeneous flows."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import quadrants as qd
@@ -52,7 +54,7 @@ def test_start_up_extension():
 def test_first_order_in_time():
     exact = 1.130105
     errors = [abs(evolve(shear(3.0), 0.7, steps)[0][0, 1] - exact) for steps in (10, 20, 40, 80)]
-    assert all(1.7 < a / b < 2.3 for a, b in zip(errors, errors[1:], strict=False))
+    assert all(1.7 < a / b < 2.3 for a, b in pairwise(errors))
 
 
 def test_rotation_turns_it():
@@ -71,9 +73,9 @@ def test_what_forgets_at_once_stays_at_rest():
 
 
 def test_giesekus_thins_and_tends_to_maxwell():
-    rate = 4 / LAM
+    rate = 2 / LAM
     maxwell, thinning = evolve(shear(rate), 10 * LAM)[0], evolve(shear(rate), 10 * LAM, mobility=0.3)[0]
-    assert thinning[0, 1] < 0.45 * maxwell[0, 1]
+    assert thinning[0, 1] < 0.6 * maxwell[0, 1]
     # Second normal stress difference: none for Maxwell, negative and small for Giesekus.
     assert abs(maxwell[1, 1] - maxwell[2, 2]) < 1e-3 and -0.9 < thinning[1, 1] - thinning[2, 2] < -0.05
     weak = evolve(shear(0.05 / LAM), 10 * LAM, mobility=0.3)[0]

@@ -80,7 +80,7 @@ class Scratch:
     wall: Floats  # density of the walls, relative
     inverse: Matrices  # B⁻¹
     used: Ints  # iterations of the velocity projection: in this step, since last asked
-    left: Ints  # counts the density iterations, as `used`
+    left: Ints  # iterations of the density constraint, likewise
     clamped: Ints  # eigenvalues of Q that were brought back
 
 
@@ -337,19 +337,23 @@ class DCPBD:
             _finish_stage(p, k, near, torus, m, spreading, s, v, world.status, self._elastic, periodic)
 
     def iterations_used(self) -> int:
-        """Iterations of the velocity projection since the last call."""
+        """Iterations of the density constraint since the last call."""
         backend.synchronise()
-        used = int(self.scratch.used.to_numpy()[1])
-        self.scratch.used.fill(0)
+        used = int(self.scratch.left.to_numpy()[1])
+        self.scratch.left.fill(0)
         return used
 
     def metrics(self) -> dict[str, float]:
-        """How well the last step converged: its residual, and the share of the asked viscosity that acted."""
+        """Iterations of the velocity projection in the frame, and how well its last step converged: the residual, and the
+        share of the asked viscosity that acted. Eigenvalues of Q that had to be limited in the frame."""
         scalars = self.projection.scalars.to_numpy()
         start, work, drag = float(scalars[3]), float(scalars[4]), float(scalars[5])
         clamped = int(self.scratch.clamped.to_numpy()[0])
+        used = int(self.scratch.used.to_numpy()[1])
         self.scratch.clamped.fill(0)
+        self.scratch.used.fill(0)
         return {
+            "velocity_iterations": used,
             "residual": math.sqrt(max(float(scalars[0]), 0.0) / start) if start > 0 else 0.0,
             "viscosity_share": 1 - min(abs(work) / drag, 1.0) if drag > 0 else 1.0,
             "clamped": clamped,
