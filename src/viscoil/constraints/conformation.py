@@ -47,23 +47,29 @@ def strain_of(q: mat3) -> mat3:
 
 
 @qd.func
-def rates(i: qd.i32, p: Particles, dt: qd.f32, k: Substances):
+def rates(i: qd.i32, p: Particles, dt: qd.f32, inverse: mat3, stiffest: qd.f32, k: Substances):
     """(elastic modulus Gθ/ρ₀ [m²/s²] on Q − I, viscosity GΔt/ρ₀ [m²/s] on L + Lᵀ) of particle i.
 
-    The implicit share ϑ of a step's strain is 1 for what forgets within it, which must be damped, and ½ for what remembers: the
-    least that is stable for any step, with half the numerical damping (an oscillator loses a factor √(1 + ϑ(ωΔt)²) per step).
-    Gθ = η/(λ + ϑΔt) keeps steady flow exact.
+    The implicit share ϑ of a step's strain damps: an oscillator loses a factor √(1 + ϑ(ωΔt)²) per step, and is stable when
+    (1 − 2ϑ)(ωΔt)² ≤ 4. For what forgets within a step ϑ = 1; for what remembers it is the least that is stable,
+    ½ − 2/(ωΔt)², with a tenth to spare and never under 0.1. Gθ = η/(λ + ϑΔt) keeps steady flow exact.
 
-    The constraint is linear about Q = I. Stretched material answers more stiffly, with LQ + QLᵀ in place of L + Lᵀ, by at
-    most the largest eigenvalue of Q ≤ 1 + |Q − I|: the implicit part is made that much stiffer, or large strains explode.
+    ω² = G s κ/ρ, with κ (``stiffest``) [1/m²] of the lattice's stiffest mode, and s what the constraint, linear about Q = I and
+    far from surfaces, does not know: stretched material answers with LQ + QLᵀ in place of L + Lᵀ, at most by the largest
+    eigenvalue of Q ≤ 1 + |Q − I|, and at a surface gradients, and with them forces, grow by B⁻¹ (``inverse``).
     """
     m = qd.max(p.material[i], 0)
     elastic = k.modulus[m]
-    share = 0.5
+    memory = 1.0
     if elastic == 0.0:
-        share = (0.5 * k.relaxation[m] + dt) / (k.relaxation[m] + dt)
+        memory = k.relaxation[m] / (k.relaxation[m] + dt)
+        elastic = k.viscosity[m] / (k.relaxation[m] + dt)
+    stiffer = qd.max(inverse.norm_sqr() / 3.0, 1.0) * (1.0 + strain_of(p.conformation[i]).norm())
+    least = 0.5 * stiffer - 2.0 / qd.max(elastic * stiffest * dt * dt, 1e-6)
+    share = (1.0 - memory) + memory * qd.max(1.1 * least, 0.1)
+    if k.modulus[m] == 0.0:
         elastic = k.viscosity[m] / (k.relaxation[m] + share * dt)
-    return elastic, share * elastic * dt * (1.0 + strain_of(p.conformation[i]).norm()) + k.solvent[m]
+    return elastic, share * elastic * dt + k.solvent[m]
 
 
 @qd.func(requires_top_level=True)

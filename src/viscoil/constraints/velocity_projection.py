@@ -52,6 +52,7 @@ class ProjectionNumbers:
     iterations: Ints  # most of them
     tolerance: Floats  # residual relative to its start that is good enough
     pairs: Floats  # c of friction.py
+    stiffest: Floats  # κ of conformation.rates [1/m²]
 
 
 @qd.func
@@ -67,14 +68,18 @@ def allowed(v: vec3, n: vec3, held: qd.i32) -> vec3:
 
 @qd.func(requires_top_level=True)
 def set_up(
-    p: Particles, n: qd.i32, dt: qd.f32, k: Substances, inverse: Matrices, s: Projection, elastic: qd.template()
-):
+    p: Particles, n: qd.i32, dt: qd.f32, k: Substances, c: ProjectionNumbers, inverse: Matrices, s: Projection,
+    elastic: qd.template(),
+):  # fmt: skip
     """Viscosities, and the stress the material remembers."""
     for i in range(n):
         nu = 0.0
         t = mat3(0.0)
         if p.inverse_mass[i] != 0.0:
-            modulus, viscous = rates(i, p, dt, k)
+            correction = qd.Matrix.identity(qd.f32, 3)
+            if qd.static(elastic):
+                correction = inverse[i]
+            modulus, viscous = rates(i, p, dt, correction, c.stiffest[0], k)
             nu = viscous
             if qd.static(elastic):
                 t = modulus * strain_of(p.conformation[i]) @ inverse[i]

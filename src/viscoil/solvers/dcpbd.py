@@ -164,7 +164,7 @@ def _project_stage(
             gradient_corrections(
                 p, s.predicted, k.count[0], near, torus, k.support[0], 6, s.inverse, s.weight, periodic
             )
-        set_up(p, k.count[0], k.dt[0], m, s.inverse, v, elastic)
+        set_up(p, k.count[0], k.dt[0], m, c, s.inverse, v, elastic)
     _look(p, k, near, torus, m, c, s, v, elastic, periodic)
     audit(left, k.count[0], c, v, first)
     while qd.graph.do_while(left):
@@ -315,8 +315,9 @@ class DCPBD:
         solids, parts, left = world.solids.device, world.solids.parts, backend.loop_counter()
         k = step_numbers(self._step, world, c, dt)
         numbers = self._projection_numbers.set(
-            iterations=c.velocity_iterations, tolerance=c.velocity_tolerance, pairs=self._pairs
-        )
+            iterations=c.velocity_iterations, tolerance=c.velocity_tolerance, pairs=self._pairs,
+            stiffest=2 * world.lattice.stiffest_mode * world.lattice.gradient_square,
+        )  # fmt: skip
         with world.stages("integrate"):
             _predict_stage(p, k, solids, parts, s, v)
         with world.stages("neighbours"):
