@@ -1,5 +1,6 @@
 """`viscoil render` and `viscoil gallery` as they are typed."""
 
+import json
 import sys
 
 import pytest
@@ -89,6 +90,18 @@ def test_help_has_examples(capsys):
     for command in ("render", "gallery"):
         code, out, _ = typed(capsys, command, "--help")
         assert code == 0 and f"viscoil {command}" in out and "Examples:" in out
+
+
+def test_bench_of_quick_pictures(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = typed(
+        capsys, "bench", "render", "--fast", "--particles", "3000", "--rounds", "1", "--size", "96x54", "--json", "times.json"
+    )
+    assert code == 0 and "Seconds per picture" in out
+    rows = json.loads((tmp_path / "times.json").read_text())["rows"]
+    assert [row["look"] for row in rows] == ["cream", "honey", "particles", "ellipsoids"]
+    assert all(0 < row["draw"] <= row["total"] for row in rows)
+    assert typed(capsys, "bench", "render", "--particles", "3")[0] == 2
 
 
 def test_gallery_of_looks(capsys, tmp_path, monkeypatch):

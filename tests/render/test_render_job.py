@@ -13,8 +13,9 @@ from scenery import SIZE, block, small_run
 
 from viscoil.errors import RunFolderError, SceneError
 from viscoil.io.lock import Lock
-from viscoil.render.job import Settings, frames_per_second, render_run, scenery
+from viscoil.render.job import Settings, frames_per_second, render_run, scenery, stamp
 from viscoil.render.picture import Picture, stamp_of
+from viscoil.surface import store
 
 FAST = Settings(size=SIZE, fast=True)
 
@@ -115,6 +116,18 @@ def test_stamp_travels_in_the_picture(tmp_path):
     assert stamp_of(path) == "made like this"
     Image.new("RGB", (2, 2)).save(tmp_path / "other.png")
     assert stamp_of(tmp_path / "other.png") == "" and stamp_of(tmp_path / "none.png") is None
+
+
+def test_traced_pictures_follow_the_surface_they_show(run):
+    """The stamp alone: nothing is traced here."""
+    traced = Settings(size=SIZE)
+    shared = scenery([run.frame(0)], traced)
+    before = stamp(run, 0, traced, shared)
+    store.load_or_make(run, 0)
+    assert stamp(run, 0, traced, shared) == before, "the usual surface, made beforehand"
+    store.load_or_make(run, 0, smoothing=3)
+    assert stamp(run, 0, traced, shared) != before
+    assert stamp(run, 0, replace(traced, variant="scalar_rgb"), shared) == stamp(run, 0, traced, shared)
 
 
 def test_a_film_plays_in_real_time(run):

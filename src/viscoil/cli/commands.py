@@ -345,3 +345,4 @@ def bench_export(
 
 
 bench.command("viscoil.cli.surfaces:bench", name="surface", help="Time surfaces and ellipsoids.")
+bench.command("viscoil.cli.renders:bench", name="render", help="Time pictures, traced and quick.")

@@ -276,3 +276,43 @@ def make_gallery(
         make(scenes or None, output, runs, settings, overwrite, device, threads, progress, said)
     show.pairs([("page", output / "README.md")])
     return 0
+
+
+bench = App(
+    name="render",
+    help_epilogue="Examples:\n  viscoil bench render\n  viscoil bench render --particles 15000 --fast --size 960x540",
+    result_action="return_value",
+)
+
+
+@bench.default
+def measure(
+    *, particles: int = 100_000, rounds: int = 3, quality: Quality | None = None, json: Path | None = None
+) -> None:
+    """Time pictures of a coiling rope, traced and quick, with what the time goes to.
+
+    Parameters
+    ----------
+    particles
+        How many particles, about.
+    rounds
+        Pictures of each kind; the best one counts.
+    json
+        File for the results.
+    """
+    from viscoil.bench import render as measuring
+    from viscoil.render.job import Settings
+
+    quality = quality or Quality(size="800x450")
+    if particles < 100 or rounds < 1:
+        raise SceneError("--particles: expected at least 100, and --rounds at least 1")
+    if json is not None and not json.absolute().parent.is_dir():
+        raise SceneError(f"--json: there is no folder {json.absolute().parent}; expected a file in an existing folder")
+    settings = Settings(size=parse_size(quality.size), samples=quality.samples, variant=quality.variant)
+    result = measuring.main(
+        particles, settings, rounds, not quality.fast, json, say=lambda text: print(text, file=sys.stderr)
+    )
+    title, columns, rows = measuring.table(result)
+    show.table(columns, rows, title)
+    for note in result["notes"]:
+        print(f"\n{note}")

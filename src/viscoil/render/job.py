@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from viscoil.errors import RunFolderError, SceneError
+from viscoil.errors import MissingExtra, RunFolderError, SceneError
 from viscoil.extras import require
 from viscoil.io.atomic import explain, remove_leftovers
 from viscoil.io.frame import Frame
@@ -21,6 +21,7 @@ from viscoil.looks import LOOKS, PARTICLE_LOOKS, known
 from viscoil.render import fast, matter
 from viscoil.render.picture import Picture, stamp_of
 from viscoil.surface import store
+from viscoil.surface.options import settings as usual_surface
 from viscoil.view.camera import Camera, View
 
 RECIPE = 1  # counts changes of how pictures are made: older ones are drawn again
@@ -64,7 +65,7 @@ class Settings:
         if self.fast:  # a preview should come without anything being installed
             try:
                 require("pysplashsurf", "to compute surfaces")
-            except Exception:
+            except MissingExtra:
                 return "particles"
         return "surface"
 
@@ -196,6 +197,9 @@ def stamp(run: Run, index: int, settings: Settings, shared: Scenery) -> str:
         del values[key]
     if settings.fast:
         del values["samples"]
+    elif settings.how() == "surface":  # whatever surface the frame has is drawn, and a missing one made as usual
+        found = store.usable(run, index, None)
+        values["surface"] = found["options"] if found else usual_surface().header()
     values["looks"] = [asdict(look) for look in LOOKS.values()]
     values["frame"] = store.fingerprint(run, index)
     text = json.dumps(values, sort_keys=True, default=str)

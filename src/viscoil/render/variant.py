@@ -58,16 +58,22 @@ _started: Variant | None = None
 def start(wanted: str | None = None) -> tuple[Any, Variant]:
     """The module ``mitsuba``, ready to draw, and what it draws with. One variant per process: the first one stays."""
     global _started
-    mitsuba = require("mitsuba", "to trace pictures (viscoil render --fast draws without it)")
+    purpose = "to trace pictures (viscoil render --fast draws without it)"
     if _started is None:
-        _started = choose(wanted)
-        if _started.library:
-            os.environ["DRJIT_LIBLLVM_PATH"] = _started.library
-        mitsuba.set_variant(_started.name)
+        try:
+            found = choose(wanted)
+        except metadata.PackageNotFoundError:
+            require("mitsuba", purpose)
+            raise
+        if found.library:
+            os.environ["DRJIT_LIBLLVM_PATH"] = found.library  # before it is loaded
+        mitsuba = require("mitsuba", purpose)
+        mitsuba.set_variant(found.name)
         mitsuba.set_log_level(mitsuba.LogLevel.Error)
+        _started = found
     elif wanted and wanted != _started.name:
         raise SceneError(f'variant: this process already draws with "{_started.name}"; start another one for "{wanted}"')
-    return mitsuba, _started
+    return require("mitsuba", purpose), _started
 
 
 def choose(wanted: str | None = None) -> Variant:
