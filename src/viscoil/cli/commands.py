@@ -260,8 +260,7 @@ def export(
 app.command("viscoil.cli.surfaces:surface", name="surface", help="Compute the surface of the fluid for the frames of a run.")
 app.command("viscoil.cli.renders:render", name="render", help="Make pictures of a run, and a film of them.")
 app.command("viscoil.cli.renders:gallery", name="gallery", help="Draw every shipped scene at its telling moment.")
-app.command("viscoil.cli.live:studio", name="studio")
-bench.command("viscoil.cli.live:bench_studio", name="studio")
+app.command("viscoil.cli.live:studio", name="studio", help="Simulate live in the browser: play, pull sliders, drag, record.")
 
 
 # --- trust and speed -------------------------------------------------------------------------------------------------
@@ -346,3 +345,4 @@ def bench_export(
 
 bench.command("viscoil.cli.surfaces:bench", name="surface", help="Time surfaces and ellipsoids.")
 bench.command("viscoil.cli.renders:bench", name="render", help="Time pictures, traced and quick.")
+bench.command("viscoil.cli.live:bench_studio", name="studio", help="Count what the studio gets to a browser, watch its memory.")

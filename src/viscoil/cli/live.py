@@ -94,7 +94,16 @@ def _wait() -> Any:
         pass
 
 
-def bench_studio(*, particles: str = "", seconds: float = 10.0, minutes: float = 0.0, json: Path | None = None) -> int:
+bench_studio = App(
+    name="studio",
+    help_epilogue="Examples:\n  viscoil bench studio\n  viscoil bench studio --particles 50000 --seconds 5\n"
+    "  viscoil bench studio --minutes 10 --json studio.json",
+    result_action="return_value",
+)
+
+
+@bench_studio.default
+def measure(*, particles: str = "", seconds: float = 10.0, minutes: float = 0.0, json: Path | None = None) -> int:
     """Measure how fast the studio reaches a browser (headless Chromium), and its memory over time.
 
     Parameters
