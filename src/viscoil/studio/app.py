@@ -22,6 +22,7 @@ from viscoil.studio import colours, engine, server
 from viscoil.studio import messages as m
 from viscoil.studio.handles import Handles
 from viscoil.studio.link import Link
+from viscoil.studio.memory import keep_flat
 from viscoil.studio.panel import Panel
 from viscoil.studio.plots import History
 from viscoil.studio.saving import Saving
@@ -52,6 +53,7 @@ class Studio(Wishes):
         exact_port: bool = False, device: str = "auto", threads: int | None = None, output: str | Path = "studio",
     ):  # fmt: skip
         """scene: shipped name or file, loaded but not yet played. output: folder for what is saved."""
+        keep_flat()
         self._machine = (device, threads)
         self._queue: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._changed = threading.Condition()

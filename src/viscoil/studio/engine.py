@@ -20,6 +20,7 @@ from viscoil.errors import SimulationFailed, ViscoilError
 from viscoil.studio import messages as m
 from viscoil.studio.keeping import Keeper, at_frame
 from viscoil.studio.link import leave_interrupts_to_the_parent
+from viscoil.studio.memory import keep_flat
 
 UPDATE = 1 / 60  # shortest time between two frames sent [s]
 SHARE = 0.3  # of the time that looking may take from computing
@@ -35,6 +36,7 @@ ROW = (
 def main(pipe: Connection, device: str, threads: int | None) -> None:
     """The process."""
     leave_interrupts_to_the_parent()
+    keep_flat()
     Engine(pipe, device, threads).run()
 
 

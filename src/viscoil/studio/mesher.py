@@ -8,6 +8,7 @@ from typing import Any
 from viscoil.errors import ViscoilError
 from viscoil.io.frame import Frame
 from viscoil.studio.link import leave_interrupts_to_the_parent
+from viscoil.studio.memory import keep_flat
 from viscoil.studio.messages import Arrays, Problem, receive_arrays, send_arrays
 
 
@@ -30,6 +31,7 @@ class Made:
 def main(pipe: Connection) -> None:
     """The process: one mesh per frame it is given, until the pipe closes."""
     leave_interrupts_to_the_parent()
+    keep_flat()
     while True:
         try:
             message = pipe.recv()
