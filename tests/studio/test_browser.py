@@ -307,6 +307,21 @@ def test_two_browsers_see_the_same(page, browser, studio, errors):
     other.close()
 
 
+def test_a_scene_is_uploaded(page, studio, folder):
+    scene = box_scene(0.05, (5, 4, 4), title="Brought along")
+    target = folder / "mine.toml"
+    target.write_text(scene.to_toml())
+    tab(page, "Scene")
+    upload = page.get_by_role("button", name="Upload a .toml", exact=True)
+    if not upload.is_visible():
+        page.get_by_text("from a file").click()
+    with page.expect_file_chooser() as chooser:
+        upload.click()
+    chooser.value.set_files(target)
+    expect(page.locator(".vs-title")).to_have_text("Brought along")
+    studio.wait(lambda s: s.particles == 80 and s.state == "paused")
+
+
 def test_without_any_browser_it_goes_on(page, studio):
     press(page, "Play")
     studio.wait(lambda s: s.state == "running")
