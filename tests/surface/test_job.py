@@ -98,7 +98,11 @@ def test_a_damaged_frame_fails_alone(run, capsys):
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path):
     run = make_run(tmp_path / "run", count=9, frames=40)
     command = [sys.executable, "-m", "viscoil", "surface", str(run.path), "--workers", "2"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell that starts tests in the background lets them ignore Ctrl-C, and children would inherit that.
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     deadline = time.monotonic() + 60
     while len(store.indices(run)) < 3 and time.monotonic() < deadline:
         time.sleep(0.02)
