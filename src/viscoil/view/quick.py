@@ -158,9 +158,9 @@ def _clear(image, depth, mesh, looks, camera, size, volume) -> None:
     inside = ratio * view + (ratio * facing - np.sqrt(np.maximum(1 - ratio**2 * (1 - facing**2), 0))) * normal
     behind = _behind(image.reshape(size[1], size[0], 3), depth, camera, size, at, view, inside, thick)
     passed = behind * np.exp(-sigma * np.maximum(thick, 0))
-    axes_normal = normal @ axes
-    glow = tint * lights.matt(axes_normal, np.ones(len(at), np.float32), np.ones(len(at), np.float32), 0.4)
-    passed += (np.minimum(hazy + 0.05, 1)) * (glow - passed)
+    upward = (normal @ np.asarray(camera.up, np.float32))[:, None]
+    body = tint * (lights.BRIGHTNESS * (0.65 + 0.35 * upward))  # even clear fluids throw a little light back
+    passed += np.minimum(hazy + 0.05, 1) * (body - passed)
     base = ((index - 1) / (index + 1)) ** 2
     fresnel = base + (1 - base) * (1 - facing) ** 5
     mirrored = lights.seen((view + 2 * facing * normal) @ axes)
