@@ -46,8 +46,8 @@ from viscoil.units import Count, Quantity, Slider
 
 DENSITY_LIMIT = 1.2  # as in pbf: Jacobi's share of the stiffest mode of the density constraint
 BULK = 5.0  # resistance against changes of volume, in viscosities: a stretched rope keeps 85 % of its volume's rate
-POWER_ITERATIONS = 16  # of the estimate of the largest eigenvalue
-SAFETY = 1.15  # on that estimate, which comes from below; neighbourhoods change until the next one
+POWER_ITERATIONS = 24  # of the estimate of the largest eigenvalue
+SAFETY = 1.4  # on that estimate, which comes from below; neighbourhoods change until the next frame's (1.15 once blew up)
 SCRATCH_VECTORS = ("wall_gradient", "weight")
 PROJECTION_VECTORS = ("u", "free", "residual", "search", "image", "direction", "direction_image", "normal")
 
