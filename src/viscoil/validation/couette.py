@@ -1,0 +1,80 @@
+"""Couette flow: fluid between two plates, the upper one set in motion smoothly.
+
+The plate's velocity rises as U(3r² − 2r³) within a tenth of a second or two, and the same rise goes into the reference. An
+impulsive start would be a test of how a jump is smeared over a kernel, not of the fluid.
+
+Walls hold what they touch: the layers of particles half a spacing from a plate move with it, although the fluid there should
+already lag behind by half a spacing's worth of shear. That is most of the error, and it falls with the spacing.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from viscoil.validation import channel
+from viscoil.validation.case import Case, Mutation, Outcome, Trial, at_most
+
+HEIGHT = 0.16  # m
+SPEED = 0.2  # m/s
+RISE = 0.2  # s
+DURATION = 0.8  # s
+FLUIDS: dict[str, channel.Fluid] = {"Newtonian": (0.0, 20.0, 0.0), "Oldroyd-B": (0.2, 20.0, 4.0)}
+TOLERANCE = 0.1  # of the plate's speed
+
+
+def wall(t: float) -> float:
+    """Velocity of the upper plate [m/s]."""
+    r = min(t / RISE, 1.0)
+    return SPEED * (3 * r * r - 2 * r**3)
+
+
+def _moved(t: float) -> float:
+    """How far the plate has come [m]."""
+    r = min(t / RISE, 1.0)
+    return SPEED * (RISE * (r**3 - r**4 / 2) + max(t - RISE, 0.0))
+
+
+def _measure(trial: Trial) -> Outcome:
+    layers, step = (24, 1 / 240) if trial.quick else (40, 1 / 480)
+    frames = round(DURATION / (4 * step))
+    motion = [{"time": 4 * step * k, "position": (_moved(4 * step * k), 0, 0)} for k in range(frames + 1)]
+    checks, curves = [], {}
+    for name, fluid in FLUIDS.items():
+        sim = trial.simulation(channel.scene(fluid, layers, HEIGHT, step, frames, motion=motion))
+        t, y, u = channel.profiles(sim, HEIGHT, layers)
+        exact = channel.reference(fluid, HEIGHT, 0.0, wall, t, y.mean(0))
+        error = (u - exact) / SPEED
+        middle = error[:, layers // 2 - 1 : layers // 2 + 1].mean(1)
+        checks += [
+            at_most(f"{name}: largest error of any layer at any time, in U", np.abs(error).max(), TOLERANCE),
+            at_most(f"{name}: largest error half-way between the plates, in U", np.abs(middle).max(), TOLERANCE / 2),
+        ]
+        curves[name] = (t, y.mean(0), u / SPEED, exact / SPEED)
+    return Outcome(checks, {"curves": curves})
+
+
+def _plot(outcome: Outcome, figure: Any) -> None:
+    from viscoil.validation.drawing import BLUE, GREEN, GREY, ORANGE, RED, axes
+
+    for place, (name, (t, y, u, exact)) in enumerate(outcome.data["curves"].items(), 1):
+        picture = axes(figure, "velocity / U", "height [m]" if place == 1 else "", (1, 2, place))
+        for moment, colour in zip((0.1, 0.2, 0.4, DURATION), (GREY, BLUE, ORANGE, RED), strict=True):
+            k = int(np.argmin(np.abs(t - moment)))
+            picture.plot(exact[k], y, color=colour, label=f"{t[k]:.1f} s")
+            picture.plot(u[k], y, "o", color=colour, ms=3)
+        picture.set_title(f"{name} (lines: exact)", fontsize=9, color=GREEN)
+        picture.legend(fontsize=8)
+
+
+def _thicker(scene: dict[str, Any], number: int) -> None:
+    scene["material"]["fluid"]["viscosity"] *= 2
+
+
+CASE = Case(
+    name="couette",
+    measures="Start-up of Couette flow between plates, Newtonian and Oldroyd-B",
+    source="the one-dimensional equations of an Oldroyd-B fluid with the same moving wall, integrated numerically",
+    measure=_measure,
+    mutation=Mutation("twice the viscosity", _thicker),
+    plot=_plot,
+)
