@@ -36,7 +36,7 @@ class Projection:
     direction: Vectors  # d
     direction_image: Vectors  # A d
     normal: Vectors  # of the solid a held particle touches
-    held: Ints  # 0 free, 1 normal velocity given, 2 velocity given
+    held: Ints  # 0 free, 1 normal velocity given, 2 velocity given, 3 tangential velocity given
     viscosity: Floats  # ν [m²/s]
     bulk: Floats  # q
     stress: Matrices  # T of the elastic stress
@@ -63,6 +63,8 @@ def allowed(v: vec3, n: vec3, held: qd.i32) -> vec3:
         result = vec3(0.0)
     elif held == 1:
         result = v - n * n.dot(v)
+    elif held == 3:
+        result = n * n.dot(v)
     return result
 
 

@@ -29,6 +29,7 @@ from viscoil.constraints.velocity_projection import (
     set_up,
     steer,
 )
+from viscoil.constraints.wall_friction import clinging
 from viscoil.constraints.walls import walls_nearby
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Uploaded, Vectors, allocate_array, mat3, vec3
 from viscoil.solids.sdf import Parts, Solids, distance, normal
@@ -122,9 +123,9 @@ def _hold(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch
             v.held[i] = 0
             v.u[i] = v.free[i]
         if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0]:
-            if v.held[i] > 0 and v.normal[i].dot(v.residual[i]) > 0.0:
+            if v.held[i] > 0 and v.held[i] < 3 and v.normal[i].dot(v.residual[i]) > 0.0:
                 v.held[i] = 0
-            elif v.held[i] == 0:
+            elif v.held[i] == 0 or v.held[i] == 3:
                 wanted = p.position[i] + k.dt[0] * v.u[i]
                 if qd.static(first):
                     wanted = p.position[i] + k.dt[0] * v.free[i]
@@ -134,6 +135,14 @@ def _hold(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch
                     v.normal[i] = n
                     v.held[i] = qd.select(rough > 1e6, 2, 1)
                     v.u[i] = (reached - p.position[i]) / k.dt[0]
+            if v.held[i] == 0:
+                near, n, wall = clinging(
+                    p.position[i] + k.dt[0] * v.u[i], k.dt[0], k.radius[0], k.solids[0], solids, parts
+                )
+                if near == 1:
+                    v.normal[i] = n
+                    v.held[i] = 3
+                    v.u[i] = wall + n * n.dot(v.u[i] - wall)
 
 
 @qd.func(requires_top_level=True)
