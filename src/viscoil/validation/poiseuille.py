@@ -7,6 +7,10 @@ and u in units of the steady mean velocity ρfh²/(3η₀),
     α = 1 + βEn²/4,   b² = α² − En²,   c = 1 − (2 − β)En²/4
 
 An elastic fluid overshoots, because it flows freely until stress has built up. With λ → 0 this is Newton's fluid.
+
+The plates of the reference are half a spacing further in than those of the scene, where the outermost layers of particles are:
+those go with the wall (constraints/wall_friction.py). Against plates as drawn the flow is slower, because it goes with the
+square of the gap; that is measured, too, and falls with the spacing.
 """
 
 from typing import Any
@@ -49,29 +53,27 @@ def peak(t: np.ndarray, u: np.ndarray) -> float:
 
 
 def _measure(trial: Trial) -> Outcome:
-    layers, step = (20, 1 / 240) if trial.quick else (40, 1 / 480)
+    layers, step = (28, 1 / 240) if trial.quick else (40, 1 / 480)
     checks, curves = [], {}
     for name, fluid in FLUIDS.items():
         frames = round(DURATION[name] / (4 * step))
         sim = trial.simulation(channel.scene(fluid, layers, HEIGHT, step, frames, force=FORCE))
         t, y, u = channel.profiles(sim, HEIGHT, layers)
-        exact = waters_king(t, y.mean(0), fluid, HEIGHT, FORCE)
-        checked = channel.reference(fluid, HEIGHT, FORCE, lambda _: 0.0, t, y.mean(0))
+        d, y = HEIGHT / layers, y.mean(0)
+        exact, drawn = waters_king(t, y - d / 2, fluid, HEIGHT - d, FORCE), waters_king(t, y, fluid, HEIGHT, FORCE)
+        checked = channel.reference(fluid, HEIGHT, FORCE, lambda _: 0.0, t, y)
         axis = slice(layers // 2 - 1, layers // 2 + 1)
-        centre, ideal = u[:, axis].mean(1), exact[:, axis].mean(1)
+        centre, ideal, wider = (values[:, axis].mean(1) for values in (u, exact, drawn))
+        errors = [np.abs(values).max() / ideal.max() for values in (centre - ideal, centre - wider, drawn - checked)]
         checks += [
-            at_most(
-                f"{name}: largest error on the centre line, share of its peak", np.abs(centre - ideal).max() / ideal.max(), 0.15
-            ),
-            at_most(
-                f"{name}: series against finite differences, share of the peak",
-                np.abs(exact - checked).max() / ideal.max(),
-                0.005,
-            ),
+            at_most(f"{name}: largest error on the centre line, share of its peak", errors[0], 0.15),
+            at_most(f"{name}: the same with plates as drawn", errors[1], 0.2),
+            at_most(f"{name}: series against finite differences, share of the peak", errors[2], 0.005),
         ]
         if fluid[0]:
-            checks.append(Check(f"{name}: time of the overshoot [s]", peak(t, centre), peak(t, ideal), 0.1 * peak(t, ideal)))
-        curves[name] = (t, y.mean(0), u, exact, centre, ideal)
+            when = peak(t, ideal)
+            checks.append(Check(f"{name}: time of the overshoot [s]", peak(t, centre), when, 0.1 * when))
+        curves[name] = (t, y, u, exact, centre, ideal)
     return Outcome(checks, {"curves": curves})
 
 
