@@ -38,7 +38,7 @@ def _moved(t: float) -> float:
 def _measure(trial: Trial) -> Outcome:
     layers, step = (28, 1 / 240) if trial.quick else (40, 1 / 480)
     frames = round(DURATION / (4 * step))
-    motion = [{"time": 4 * step * k, "position": (_moved(4 * step * k), 0, 0)} for k in range(frames + 1)]
+    motion = [{"time": step * k, "position": (_moved(step * k), 0, 0)} for k in range(4 * frames + 1)]
     checks, curves = [], {}
     for name, fluid in FLUIDS.items():
         sim = trial.simulation(channel.scene(fluid, layers, HEIGHT, step, frames, motion=motion))

@@ -86,7 +86,7 @@ def _plot(outcome: Outcome, figure: Any) -> None:
         left.plot(t, ideal, color=colour, label=f"{name}, exact")
         left.fill_between(t, ideal - 0.15 * ideal.max(), ideal + 0.15 * ideal.max(), color=colour, alpha=0.1)
         left.plot(t, centre, "o", color=colour, ms=3, label=name)
-        for k in (int(np.argmax(ideal)), len(t) - 1):
+        for k in sorted({int(np.argmax(ideal)), len(t) - 1}):
             right.plot(y, exact[k], color=colour)
             right.plot(y, u[k], "o", color=colour, ms=3, label=f"{name}, {t[k]:.2f} s")
     right.axhline(0, color=GREY, linewidth=0.8)
