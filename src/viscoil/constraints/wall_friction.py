@@ -17,6 +17,23 @@ from viscoil.solids.sdf import Parts, Solids, distance, normal
 
 
 @qd.func
+def nearest_wall(x: vec3, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts):
+    """(normal of the nearest solid, its friction)."""
+    gap = 1e30
+    n = vec3(0.0)
+    rough = 0.0
+    for solid in range(number):
+        local = solids.rotation[solid].transpose() @ (x - solids.position[solid])
+        if local.norm() - solids.bound[solid] < gap:
+            phi = distance(solid, local, solids, parts)
+            if phi < gap:
+                gap = phi
+                n = solids.rotation[solid] @ normal(solid, local, 0.05 * radius, solids, parts)
+                rough = solids.friction[solid]
+    return n, rough
+
+
+@qd.func
 def clinging(x: vec3, dt: qd.f32, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts):
     """(1 when x is in the first layer at a no-slip wall, the wall's normal there, its velocity [m/s])."""
     near = 0
