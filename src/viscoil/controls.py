@@ -13,10 +13,11 @@ from pydantic import BaseModel
 
 from viscoil.errors import SceneError
 from viscoil.keys import did_you_mean, listed
-from viscoil.material import MAXWELL, Material
+from viscoil.material import MAXWELL, PRESETS, Material
 from viscoil.properties import CHANGING, changed_names
 from viscoil.units import KINDS, Count, Quantity, Slider
 
+_WORDS = {"preset", "source"}  # say where a material is from, not what it is
 POSITIONS = 200  # of a slider over a continuous range
 GRAVITY = {  # controls of the gravity vector, which scenes write as three numbers
     "strength": ("m/s²", 0.0, 30.0, "how strong gravity is"),
@@ -158,6 +159,28 @@ def controls(item: BaseModel, path: str, only: frozenset[str] | None = None) -> 
     return rows
 
 
+@dataclass(frozen=True)
+class Ingredient:
+    """A material of a scene, as a palette shows it."""
+
+    name: str  # in the scene
+    preset: str  # that it is, unchanged; "" when it is none
+    colour: tuple[float, float, float]
+    text: str  # its numbers
+
+
+def ingredients(scene: Any) -> tuple[Ingredient, ...]:
+    """The materials of a scene."""
+    units = {"density": "kg/m³", "viscosity": "Pa s", "relaxation_time": "s", "modulus": "Pa"}
+    found = []
+    for name, material in scene.used_materials().items():
+        known = PRESETS.get(material.preset or name)
+        same = known is not None and known.model_dump(exclude=_WORDS) == material.model_dump(exclude=_WORDS)
+        numbers = [f"{readable(value)} {unit}" for key, unit in units.items() if (value := getattr(material, key)) is not None]
+        found.append(Ingredient(name, (material.preset or name) if same else "", material.colour, " · ".join(numbers)))
+    return tuple(found)
+
+
 # --- a whole scene ---------------------------------------------------------------------------------------------------
 def scene_controls(scene: Any) -> list[Group]:
     """Everything that can be changed while ``scene`` runs, by what it belongs to."""
@@ -247,10 +270,17 @@ def _set(owner: Any, key: str, value: Any, path: str) -> Callable[[], None]:
         known = list(type(owner).model_fields)
         raise SceneError(f'{path}: no key "{key}".{did_you_mean(key, known)} Expected one of: {listed(known)}', key=path)
     if isinstance(owner, Material):
-        return _set_property(owner, key, value)
+        return _set_preset(owner, value) if key == "preset" and value is not None else _set_property(owner, key, value)
     before = getattr(owner, key)
     setattr(owner, key, value)
     return lambda: setattr(owner, key, before)
+
+
+def _set_preset(material: Material, name: Any) -> Callable[[], None]:
+    """Makes a material another one altogether, colour and look included; its keyframes are gone."""
+    before = dict(vars(material))
+    vars(material).update(vars(type(material)(preset=name).model_copy(deep=True)))
+    return lambda: vars(material).update(before)
 
 
 def _set_property(material: Material, key: str, value: Any) -> Callable[[], None]:

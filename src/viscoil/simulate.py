@@ -97,17 +97,24 @@ class Simulation:
 
         Gravity, solids, emitters, sinks, materials, time settings and the solver's parameters can be changed, added and
         removed at any time; spacing, periodic box, support and kernels cannot, and are refused with a message. ``changes``
-        are dotted keys as in files; those of materials alone are cheap enough for a callback after every step.
+        are dotted keys as in files, all or none; those of materials are cheap: a callback may set them after every step.
 
         >>> sim.scene.solid.append(Solid(shape=Sphere(radius=0.1)))
         >>> sim.update({"material.honey.viscosity": "2 Pa s", "gravity": (0.0, 0.0, 0.0)})
         """
-        apply_all(self.scene, changes or {})
+        back = apply_all(self.scene, changes or {})
         if changes and only_properties(changes):
             self._built.take_present(self.scene)
             return
-        self.scene.check()
-        self._built.update(self.scene)
+        try:
+            self.scene.check()
+            self._built.update(self.scene)
+        except ViscoilError:
+            if changes:  # as if nothing had been asked
+                back()
+                self._built.update(self.scene)
+                self._read_scene()
+            raise
         self._read_scene()
 
     def add_fluid(self, fluid: Any) -> None:
