@@ -226,6 +226,7 @@ class Simulation:
     def advance_frame(self) -> None:
         """Simulates up to the next frame."""
         begin = perf_counter()
+        self.solver.begin_frame()
         end = (self.frame_index + 1) * self.scene.time.frame_time
         while self.world.time < end - 1e-9 * self.scene.time.frame_time:
             dt, steps = self._next_step(end - self.world.time)
