@@ -27,9 +27,7 @@ app = App(
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
-bench = App(
-    name="bench", help="Measure speed.", help_epilogue="Examples:\n  viscoil bench stages --particles 20000,100000"
-)
+bench = App(name="bench", help="Measure speed.", help_epilogue="Examples:\n  viscoil bench stages --particles 20000,100000")
 app.command(bench)
 
 
@@ -100,8 +98,7 @@ def _repeat_set(tokens: list[str]) -> list[str]:
 # --- looking around --------------------------------------------------------------------------------------------------
 @app.command(
     name="list",
-    help_epilogue="Examples:\n  viscoil list\n  viscoil list materials\n"
-    "  viscoil list scenes | xargs -n 1 viscoil check",
+    help_epilogue="Examples:\n  viscoil list\n  viscoil list materials\n  viscoil list scenes | xargs -n 1 viscoil check",
 )
 def list_names(kind: str | None = None, /) -> None:
     """List what viscoil knows: scenes, materials, solvers, looks.

@@ -79,4 +79,3 @@ def friction(
         pair = (nu + half * viscosity[j]) * d.dot(ui - u[j]) / qd.max(r2, smallest)
         total += (p.volume[j] * cubic_gradient(r2, h) * (pair + q + bulk[j])) * d
     return total
-

@@ -16,7 +16,7 @@ from viscoil.material import PRESETS
 from viscoil.surface.mesh import SurfaceMesh
 
 GREY = (0.7, 0.7, 0.7)
-MOST_EVENTS = 6.0  # per picture height: what swallows more than this is black all the same
+MOST_EVENTS = 60.0  # per picture height: what swallows more than this is black all the same, down to a fifteenth of it
 STRAIGHT_ON = 0.999  # anisotropy of scattering; closer to 1, single precision fails
 MOST_CELLS = 72  # along the longest edge of the grid that holds the colours inside mixed clear fluids
 
@@ -62,8 +62,11 @@ def part_of(frame: Frame, rows: np.ndarray | None) -> Frame:
 def opaque(look: Look, colour: dict[str, Any] | None = None) -> dict[str, Any]:
     """The surface of milky and matt matter; ``colour``: a texture instead of the look's own colour."""
     return {
-        "type": "principled", "base_color": colour or rgb(look.colour or GREY), "roughness": look.roughness,
-        "specular": look.sheen, "flatness": look.translucency,
+        "type": "principled",
+        "base_color": colour or rgb(look.colour or GREY),
+        "roughness": look.roughness,
+        "specular": look.sheen,
+        "flatness": look.translucency,
     }
 
 
@@ -137,7 +140,9 @@ def filling(look: Look, volume: float, unit: float) -> dict[str, Any]:
     most = float(swallowed.max())
     # Coefficients have to lie in [0, 1]: the magnitude goes into the scale.
     return {
-        "type": "homogeneous", "scale": most, "albedo": {"type": "rgb", "value": [0.0, 0.0, 0.0]},
+        "type": "homogeneous",
+        "scale": most,
+        "albedo": {"type": "rgb", "value": [0.0, 0.0, 0.0]},
         "sigma_t": {"type": "rgb", "value": (swallowed / most).tolist()},
     }
 
@@ -166,7 +171,9 @@ def mixed_filling(mi: Any, frame: Frame, looks: list[Look], volume: float, stage
     grid = np.ascontiguousarray(kept.transpose(2, 1, 0, 3), np.float32)  # Mitsuba's order: z, y, x, channel
     place = mi.ScalarTransform4f().translate(low.tolist()).scale((shape * cell).tolist())
     return {
-        "type": "homogeneous", "sigma_t": rate, "phase": {"type": "hg", "g": STRAIGHT_ON},
+        "type": "homogeneous",
+        "sigma_t": rate,
+        "phase": {"type": "hg", "g": STRAIGHT_ON},
         "albedo": {"type": "gridvolume", "grid": mi.VolumeGrid(grid), "to_world": place, "raw": True, "wrap_mode": "clamp"},
     }
 

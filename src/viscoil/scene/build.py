@@ -242,4 +242,3 @@ class Built:
                     "move one of them or let them run one after the other",
                     key=f"emitter.{b}.position",
                 )
-

@@ -92,9 +92,7 @@ def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scra
         v.free[i] = (s.predicted[i] - p.position[i]) / k.dt[0]
         if p.inverse_mass[i] > 0.0:
             v.free[i] = p.velocity[i] + k.dt[0] * vec3(k.gx[0], k.gy[0], k.gz[0])
-    contact_and_clearance(
-        s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts, s.clear
-    )
+    contact_and_clearance(s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts, s.clear)
 
 
 @qd.func
@@ -161,9 +159,7 @@ def _project_stage(
     _hold(p, k, solids, parts, s, v, first)
     if qd.static(first):
         if qd.static(elastic):
-            gradient_corrections(
-                p, s.predicted, k.count[0], near, torus, k.support[0], 6, s.inverse, s.weight, periodic
-            )
+            gradient_corrections(p, s.predicted, k.count[0], near, torus, k.support[0], 6, s.inverse, s.weight, periodic)
         set_up(p, k.count[0], k.dt[0], m, c, s.inverse, v, elastic)
     _look(p, k, near, torus, m, c, s, v, elastic, periodic)
     audit(left, k.count[0], c, v, first)
@@ -216,9 +212,7 @@ def _solve_stage(
         left[()] = k.iterations[0]
     while qd.graph.do_while(left):
         if qd.static(walled):
-            walls_nearby(
-                p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient
-            )
+            walls_nearby(p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient)
         multipliers(
             p, s.predicted, k.count[0], near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier,
             False, uniform, periodic,
@@ -324,9 +318,7 @@ class DCPBD:
             world.neighbors.find(s.predicted, p, world.count)
         with world.stages("project"):
             for number in range(c.contact_rounds if len(world.solids) else 1):
-                _project_stage(
-                    left, p, k, near, torus, m, numbers, solids, parts, s, v, number == 0, self._elastic, periodic
-                )
+                _project_stage(left, p, k, near, torus, m, numbers, solids, parts, s, v, number == 0, self._elastic, periodic)
             _settle_stage(left, p, k, near, torus, m, numbers, solids, parts, s, v, self._elastic, periodic)
         with world.stages("solve"):
             _solve_stage(

@@ -82,9 +82,7 @@ class Scratch:
 def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch):
     """Lines 1–4, and a first contact so that lists are found where particles can be."""
     predict(p, k.count[0], k.dt[0], k.gx[0], k.gy[0], k.gz[0], solids, s.predicted)
-    contact_and_clearance(
-        s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts, s.clear
-    )
+    contact_and_clearance(s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts, s.clear)
 
 
 @qd.func(requires_top_level=True)
@@ -95,9 +93,7 @@ def _move(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch
             s.predicted[i] += s.correction[i]
             s.clear[i] -= s.correction[i].norm()
             if s.clear[i] < k.support[0]:
-                s.predicted[i] = resolve_all(
-                    s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts
-                )
+                s.predicted[i] = resolve_all(s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts)
         if i == 0:
             count_down(left, s.used)
 
@@ -117,9 +113,7 @@ def _iterate(
 ):  # fmt: skip
     """Lines 9–18: all λ, then all Δp, then collisions and new positions."""
     if qd.static(walled):
-        walls_nearby(
-            p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient
-        )
+        walls_nearby(p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient)
     multipliers(
         p, s.predicted, k.count[0], near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier,
         published, uniform, periodic,
