@@ -86,7 +86,9 @@ def box_scene(spacing: float = 0.05, cells: tuple[int, int, int] = (6, 6, 6), **
     values: dict[str, Any] = {
         "spacing": spacing,
         "time": {"frames": 4, "frame_time": 0.016, "steps_per_frame": 4},
-        "fluid": [{"material": "water", "shape": {"type": "box", "size": size, "position": tuple(s / 2 for s in size)}}],
+        "fluid": [
+            {"material": "water", "shape": {"type": "box", "size": size, "position": tuple(s / 2 for s in size)}}
+        ],
         "solid": [
             {
                 "name": "tank",

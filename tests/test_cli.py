@@ -181,7 +181,10 @@ def test_wrong_input_as_a_user_meets_it(tmp_path):
     result = viscoil("run", "bad.toml", cwd=tmp_path)
     assert result.returncode == 2 and result.stdout == ""
     assert result.stderr.splitlines()[0] == "error: bad.toml: 2 errors"
-    assert '  line 1: spacing: expected a length in metres, greater than 0, e.g. 0.05 or "5 cm"; got "big"' in result.stderr
+    assert (
+        '  line 1: spacing: expected a length in metres, greater than 0, e.g. 0.05 or "5 cm"; got "big"'
+        in result.stderr
+    )
     assert 'line 4: fluid.0.shape.type: unknown type "bax". Did you mean "box"?' in result.stderr
     assert "Traceback" not in result.stderr
 

@@ -22,15 +22,8 @@ def make_run(path, rows: int, **columns) -> Run:
 def test_plot_shows_the_metrics(tmp_path):
     stages = {f"seconds_stage{k}": 0.01 for k in range(12)}
     run = make_run(
-        tmp_path / "run",
-        20,
-        density_mean=1.0,
-        density_max=lambda i: 1.1 - i / 1000,
-        particles=lambda i: 100 + i,
-        kinetic_energy=lambda i: np.sin(i / 5) ** 2,
-        seconds=0.2,
-        limited_by="cfl",
-        **stages,
+        tmp_path / "run", 20, density_mean=1.0, density_max=lambda i: 1.1 - i / 1000, particles=lambda i: 100 + i,
+        kinetic_energy=lambda i: np.sin(i / 5) ** 2, seconds=0.2, limited_by="cfl", **stages,
     )
     path = plot_run(run, tmp_path / "plots" / "run.png")
     image = np.asarray(Image.open(path).convert("RGB")).astype(int)

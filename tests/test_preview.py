@@ -19,10 +19,8 @@ def block(count=(8, 8, 8), spacing=0.1, up="y", **more) -> Frame:
     position = np.stack(np.meshgrid(*[np.arange(n) for n in count], indexing="ij"), -1).reshape(-1, 3) * spacing
     n = len(position)
     fields = {
-        "position": position.astype(np.float32),
-        "velocity": (position * [1, 0, 0]).astype(np.float32),
-        "id": np.arange(n, dtype=np.int32),
-        "material": np.zeros(n, np.int32),
+        "position": position.astype(np.float32), "velocity": (position * [1, 0, 0]).astype(np.float32),
+        "id": np.arange(n, dtype=np.int32), "material": np.zeros(n, np.int32),
         "density": np.linspace(990, 1010, n).astype(np.float32),
     }
     materials = [{"name": "red", "colour": (0.9, 0.1, 0.1)}, {"name": "green", "colour": "#10c020"}]
@@ -138,15 +136,11 @@ def test_same_frame_same_picture():
 @pytest.mark.parametrize(
     "shape",
     [
-        {"type": "sphere", "radius": 0.3},
-        {"type": "capsule", "radius": 0.2, "height": 0.3},
-        {"type": "cylinder", "radius": 0.2, "height": 0.5},
-        {"type": "cone", "radius": 0.3, "height": 0.5},
-        {"type": "torus", "radius": 0.3, "tube": 0.1},
-        {"type": "box", "size": [0.3, 0.4, 0.5]},
+        {"type": "sphere", "radius": 0.3}, {"type": "capsule", "radius": 0.2, "height": 0.3},
+        {"type": "cylinder", "radius": 0.2, "height": 0.5}, {"type": "cone", "radius": 0.3, "height": 0.5},
+        {"type": "torus", "radius": 0.3, "tube": 0.1}, {"type": "box", "size": [0.3, 0.4, 0.5]},
         {"type": "funnel", "top_radius": 0.4, "bottom_radius": 0.1, "height": 0.4, "thickness": 0.03},
-        {"type": "bowl", "radius": 0.4, "height": 0.3, "thickness": 0.03},
-        {"type": "bear", "height": 0.6},
+        {"type": "bowl", "radius": 0.4, "height": 0.3, "thickness": 0.03}, {"type": "bear", "height": 0.6},
         {"type": "union", "parts": [{"type": "sphere", "radius": 0.2, "position": [0.1, 0.2, 0]}]},
     ],
     ids=lambda shape: shape["type"],

@@ -285,7 +285,11 @@ def test_the_line_is_named(line, old, new, tmp_path):
 
 
 def test_several_errors_are_listed_in_the_order_of_the_file(tmp_path):
-    text = GOOD.replace("spacing = 0.05", "spacing = -1").replace("frames = 10", "frames = 1.5").replace("[1, 1, 1]", "[1]")
+    text = (
+        GOOD.replace("spacing = 0.05", "spacing = -1")
+        .replace("frames = 10", "frames = 1.5")
+        .replace("[1, 1, 1]", "[1]")
+    )
     lines = str(complaint(scene_file(tmp_path, text))).splitlines()
     assert lines[0].endswith("scene.toml: 3 errors")
     assert [line.split(": ")[:2] for line in lines[1:]] == [

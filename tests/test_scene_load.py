@@ -201,7 +201,9 @@ def test_scene_built_in_python_equals_the_one_from_a_file(tmp_path):
         fluid=[Fluid(shape=Box(size=(1, 1, 1)), material="water")],
         emitter=[Emitter(shape=Sphere(radius=0.1), material="honey", speed=1.0, direction=(0, -2, 0), end=3.0)],
         sink=[Sink(shape=Plane())],
-        solid=[Solid(shape=Torus(radius=1, tube=0.2), motion=[Keyframe(time=0), Keyframe(time=1, rotation=(0, 90, 0))])],
+        solid=[
+            Solid(shape=Torus(radius=1, tube=0.2), motion=[Keyframe(time=0), Keyframe(time=1, rotation=(0, 90, 0))])
+        ],
         time=TimeSettings(step=0.001),
     )
     scene.check()

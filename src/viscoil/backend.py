@@ -105,7 +105,8 @@ def start(device: str = "auto", threads: int | None = None) -> Backend:
     if _current is not None:
         if device not in ("auto", _current.device):
             raise DeviceError(
-                f"device: this process already runs on '{_current.device}'; start another process to use '{device}'."
+                f"device: this process already runs on '{_current.device}'; "
+                f"start another process to use '{device}'."
             )
         return _current
     name = choose(device)

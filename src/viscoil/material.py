@@ -77,7 +77,9 @@ class Material(Model):
     """time λ after which stress has decayed to 1/e [s]; inf for a solid"""
     modulus: Annotated[float, Quantity("modulus", above=0), Slider(1, 1e6, log=True)] | None = None
     """shear modulus G [Pa]"""
-    solvent_viscosity: Annotated[float, Quantity("viscosity", at_least=0), Slider(1e-3, 1e3, log=True, off=True)] | None = None
+    solvent_viscosity: (
+        Annotated[float, Quantity("viscosity", at_least=0), Slider(1e-3, 1e3, log=True, off=True)] | None
+    ) = None
     """additional Newtonian viscosity η_s beside the elastic part [Pa s]"""
     yield_strain: Annotated[float, Quantity("number", above=0), Slider(0.01, 3, log=True)] | None = None
     """elastic strain above which the material flows [1]"""
@@ -88,7 +90,8 @@ class Material(Model):
     surface_tension: Annotated[float, Quantity("surface tension", at_least=0), Slider(0, 0.1)] | None = None
     """surface tension against air [N/m]"""
     friction: (
-        Annotated[float, Quantity("number", at_least=0, infinite=True, words=(("no-slip", math.inf),)), Slider(0, 2)] | None
+        Annotated[float, Quantity("number", at_least=0, infinite=True, words=(("no-slip", math.inf),)), Slider(0, 2)]
+        | None
     ) = None
     """Coulomb coefficient at solids [1], replaces the solid's own; "no-slip" = inf"""
     stickiness: Annotated[float, Quantity("number", at_least=0, at_most=1), Slider(0, 1)] | None = None

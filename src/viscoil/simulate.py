@@ -212,6 +212,7 @@ class Simulation:
     def advance_frame(self) -> None:
         """Simulates up to the next frame."""
         begin = perf_counter()
+        self.solver.begin_frame()
         end = (self.frame_index + 1) * self.scene.time.frame_time
         while self.world.time < end - 1e-9 * self.scene.time.frame_time:
             dt, steps = self._next_step(end - self.world.time)
@@ -327,7 +328,9 @@ class Simulation:
         gone, number = allocate_array(qd.i32, world.count), allocate_array(qd.i32, 1)
         for index, sink in enumerate(self.scene.sink):
             if sink.start <= world.time < sink.end:
-                _mark_sunk(world.particles, world.count, index, self._sinks.device, self._sinks.parts, gone, number)
+                _mark_sunk(
+                    world.particles, world.count, index, self._sinks.device, self._sinks.parts, gone, number
+                )
         if number.to_numpy()[0]:
             world.keep_only(gone.to_numpy()[: world.count] == 0)
 
@@ -344,7 +347,8 @@ class Simulation:
             text = "a solid turns by more than half a radian per step"
             if turn > 0.5 and not any(text in note for note in self.notes):
                 self.notes.append(
-                    f"t = {self.world.time:.4g} s: {text} ({turn:.2g}); particles can pass through it: expected shorter steps"
+                    f"t = {self.world.time:.4g} s: {text} ({turn:.2g}); particles can pass through it: "
+                    "expected shorter steps"
                 )
 
     def _obituary(self, particle: int, dt: float) -> SimulationFailed:
@@ -427,7 +431,9 @@ class Simulation:
     def state(self) -> dict[str, Any]:
         """Everything a restart needs, at a frame boundary: a resumed run then has the same bits."""
         world = self.world
-        values: dict[str, Any] = {f"particles/{name}": world.get(name) for name, field in FIELDS.items() if field.saved}
+        values: dict[str, Any] = {
+            f"particles/{name}": world.get(name) for name, field in FIELDS.items() if field.saved
+        }
         values |= {
             "time": world.time, "steps": world.steps, "frame": self.frame_index, "next_id": world.next_id,
             "capacity": world.capacity, "boundary_count": world.boundary_count, "largest_speed": self._largest_speed,

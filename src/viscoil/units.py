@@ -37,8 +37,12 @@ KINDS: dict[str, Kind] = {
         {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6, "km": 1e3, "in": 0.0254, "ft": 0.3048},
     ),
     "time": Kind("a time", "times", "seconds", '0.002 or "2 ms"', {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0}),
-    "speed": Kind("a speed", "speeds", "m/s", '0.5 or "50 cm/s"', {"m/s": 1.0, "cm/s": 1e-2, "mm/s": 1e-3, "km/h": 1 / 3.6}),
-    "acceleration": Kind("an acceleration", "accelerations", "m/s²", '9.81 or "981 cm/s2"', {"m/s2": 1.0, "cm/s2": 1e-2}),
+    "speed": Kind(
+        "a speed", "speeds", "m/s", '0.5 or "50 cm/s"', {"m/s": 1.0, "cm/s": 1e-2, "mm/s": 1e-3, "km/h": 1 / 3.6}
+    ),
+    "acceleration": Kind(
+        "an acceleration", "accelerations", "m/s²", '9.81 or "981 cm/s2"', {"m/s2": 1.0, "cm/s2": 1e-2}
+    ),
     "angle": Kind("an angle", "angles", "degrees", '90 or "1.57 rad"', {"deg": 1.0, "°": 1.0, "rad": 180 / math.pi}),
     "angular velocity": Kind(
         "an angular velocity",
@@ -285,7 +289,9 @@ class Count:
             number = operator.index(value)
         except TypeError:
             raise wrong(f"expected {self.expected}; got {shown(value)}") from None
-        if (self.at_least is not None and number < self.at_least) or (self.at_most is not None and number > self.at_most):
+        if (self.at_least is not None and number < self.at_least) or (
+            self.at_most is not None and number > self.at_most
+        ):
             raise wrong(f"expected {self.expected}; got {number}")
         return number
 

@@ -64,7 +64,9 @@ class World:
         if needed <= self.capacity:
             return False
         capacity = needed if self.count == 0 else max(needed, int(self.capacity * GROWTH))
-        self.particles = table.grown(self.particles, self.count, capacity) if self.particles else table.allocate(capacity)
+        self.particles = (
+            table.grown(self.particles, self.count, capacity) if self.particles else table.allocate(capacity)
+        )
         self.spare = table.allocate(capacity)
         self._keep_room(capacity)
         self.capacity = capacity
@@ -101,7 +103,9 @@ class World:
     def reorder(self) -> None:
         """Moves particles into the cell order of the last search: neighbours in space become neighbours in memory."""
         if self.count:
-            self.particles, self.spare = table.reorder(self.particles, self.spare, self.neighbors.cells.order, self.count)
+            self.particles, self.spare = table.reorder(
+                self.particles, self.spare, self.neighbors.cells.order, self.count
+            )
 
     def fit_cells(self) -> None:
         """Shapes the search cells after where the particles are."""

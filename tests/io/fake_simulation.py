@@ -61,37 +61,24 @@ class FakeSimulation:
     def frame(self) -> Frame:
         count = len(self.position)
         fields = {
-            "position": self.position.copy(),
-            "velocity": self.velocity.copy(),
-            "id": np.arange(count, dtype=np.int32),
-            "material": np.zeros(count, np.int32),
+            "position": self.position.copy(), "velocity": self.velocity.copy(),
+            "id": np.arange(count, dtype=np.int32), "material": np.zeros(count, np.int32),
         }
         return Frame(
-            self.frame_index,
-            self.time,
-            self.step_count,
-            fields,
-            0.1,
-            materials=[{"name": "water", "colour": "#3377cc", "density": 1000.0}],
-            title="fake",
+            self.frame_index, self.time, self.step_count, fields, 0.1,
+            materials=[{"name": "water", "colour": "#3377cc", "density": 1000.0}], title="fake",
         )
 
     def metrics(self) -> dict:
         return {
-            "frame": self.frame_index,
-            "time": self.time,
-            "particles": len(self.position),
-            "kinetic_energy": float((self.velocity**2).sum()),
-            "limited_by": "fixed",
-            "seconds": 0.01,
+            "frame": self.frame_index, "time": self.time, "particles": len(self.position),
+            "kinetic_energy": float((self.velocity**2).sum()), "limited_by": "fixed", "seconds": 0.01,
         }
 
     def state(self) -> dict:
         return {
             "particles": {"position": self.position.copy(), "velocity": self.velocity.copy()},
-            "step_count": self.step_count,
-            "frame_index": self.frame_index,
-            "kind": "fake",
+            "step_count": self.step_count, "frame_index": self.frame_index, "kind": "fake",
         }
 
     def restore(self, state: dict) -> None:
@@ -114,13 +101,7 @@ def make_frame(index: int = 3, count: int = 50, seed: int = 0) -> Frame:
     if count:
         fields["position"][0, 0] = -0.0
     return Frame(
-        index,
-        index / 60,
-        4 * index,
-        fields,
-        spacing=0.02,
-        up="z",
-        title='a "quoted" <title> µ',
+        index, index / 60, 4 * index, fields, spacing=0.02, up="z", title='a "quoted" <title> µ',
         materials=[{"name": "honey", "colour": "#c80", "density": 1400.0}, {"name": "mud", "density": np.float32(1e3)}],
         solids=[{"name": "floor", "pose": np.eye(4), "shape": {"type": "plane", "friction": float("inf")}}],
     )

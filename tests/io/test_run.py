@@ -17,13 +17,9 @@ from viscoil.io.checkpoint import DamagedCheckpoint, ForeignCheckpoint
 from viscoil.io.run import KEEP_CHECKPOINTS, Run, scene_hash
 
 STATE = {
-    "position": np.arange(12, dtype=np.float32).reshape(4, 3),
-    "empty": np.zeros((0, 3), np.float32),
-    "emitter/0/carry": 0.1,
-    "inner": {"deep": {"ids": np.array([1, 2, 2**40])}, "name": "honey µ\0", "none": ""},
-    "count": 4,
-    "dt": 1 / 3,
-    "flag": True,
+    "position": np.arange(12, dtype=np.float32).reshape(4, 3), "empty": np.zeros((0, 3), np.float32),
+    "emitter/0/carry": 0.1, "inner": {"deep": {"ids": np.array([1, 2, 2**40])}, "name": "honey µ\0", "none": ""},
+    "count": 4, "dt": 1 / 3, "flag": True,
 }
 
 
@@ -131,13 +127,8 @@ def damage_version(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     "damage",
     [
-        damage_cut,
-        damage_byte,
-        damage_checksum,
-        damage_version,
-        lambda c: b"",
-        lambda c: bytes(len(c)),
-        lambda c: c + b"x",
+        damage_cut, damage_byte, damage_checksum, damage_version,
+        lambda c: b"", lambda c: bytes(len(c)), lambda c: c + b"x",
     ],
     ids=["cut", "byte", "checksum", "version", "empty", "zeros", "longer"],
 )
@@ -196,7 +187,9 @@ def test_only_the_newest_checkpoints_are_kept(run):
 def test_table_mismatch_in_words():
     fits = {"p": {"x": np.zeros((3, 3), np.float32)}, "n": 1}
     assert checkpoint.table_mismatch(fits, {"p/x": np.zeros((9, 3), np.float32), "n": 2}) == ""
-    words = checkpoint.table_mismatch(fits | {"y": np.zeros(2)}, {"p": {"x": np.zeros((3, 2), np.float32)}, "z": np.zeros(2)})
+    words = checkpoint.table_mismatch(
+        fits | {"y": np.zeros(2)}, {"p": {"x": np.zeros((3, 2), np.float32)}, "z": np.zeros(2)}
+    )
     assert words == "it lacks y; it has the unknown z; it differs in p/x (float32[2] instead of float32[3])"
 
 

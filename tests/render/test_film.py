@@ -77,7 +77,7 @@ def test_a_failure_leaves_the_old_film_and_nothing_else(tmp_path, kind):
 
 
 def test_what_cannot_be_a_film(tmp_path, monkeypatch):
-    for name, words in (("film.avi", r"\.mp4, \.webp or \.gif"), ("film", 'got "film"')):
+    for name, words in (("film.avi", r"\.mp4, \.webp or \.gif"), ("film", "got \"film\"")):
         with pytest.raises(SceneError, match=words):
             write_film(pictures(2), tmp_path / name)
     with pytest.raises(SceneError, match="at least one picture"):

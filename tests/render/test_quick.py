@@ -35,7 +35,9 @@ def test_pixels_of_a_triangle_are_those_whose_centre_is_inside():
         x, y = random.uniform(-10, 50, (2, 3)).astype(np.float32)
         found = samples(Projected(x, y, np.ones(3, np.float32)), np.array([[0, 1, 2]]), (40, 30), 0.1)
         px, py = np.meshgrid(np.arange(40) + 0.5, np.arange(30) + 0.5)
-        signs = [(x[b] - x[a]) * (py - y[a]) - (y[b] - y[a]) * (px - x[a]) for a, b in ((0, 1), (1, 2), (2, 0))]
+        signs = [
+            (x[b] - x[a]) * (py - y[a]) - (y[b] - y[a]) * (px - x[a]) for a, b in ((0, 1), (1, 2), (2, 0))
+        ]
         expected = np.all([s > 0 for s in signs], axis=0) | np.all([s < 0 for s in signs], axis=0)
         edge = np.min(np.abs(signs), axis=0) < 1e-2
         drawn = np.zeros((30, 40), bool)

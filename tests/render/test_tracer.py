@@ -85,8 +85,7 @@ def test_particles_and_ellipsoids_stand_where_the_surface_does(pool, pictures):
 def test_two_clear_colours_mix_inside_one_surface(pool):
     frame = block((0, 0, 0), (12, 5, 12))
     frame.materials = [
-        WATER | {"look": "gel", "colour": (0.1, 0.2, 0.9)},
-        {"name": "red", "look": "gel", "colour": (0.9, 0.1, 0.1)},
+        WATER | {"look": "gel", "colour": (0.1, 0.2, 0.9)}, {"name": "red", "look": "gel", "colour": (0.9, 0.1, 0.1)}
     ]
     frame["material"][frame["position"][:, 0] > 0.6] = 1
     assert len(matter.bodies(frame, matter.looks_of(frame.materials))) == 1, "no seam"
@@ -98,8 +97,7 @@ def test_two_clear_colours_mix_inside_one_surface(pool):
 def test_two_opaque_colours_share_one_surface(pool):
     frame = block((0, 0, 0), (12, 5, 12))
     frame.materials = [
-        WATER | {"look": "clay", "colour": (0.1, 0.2, 0.9)},
-        {"name": "red", "look": "cream", "colour": (0.9, 0.1, 0.1)},
+        WATER | {"look": "clay", "colour": (0.1, 0.2, 0.9)}, {"name": "red", "look": "cream", "colour": (0.9, 0.1, 0.1)}
     ]
     frame["material"][frame["position"][:, 0] > 0.6] = 1
     image = taken(frame)

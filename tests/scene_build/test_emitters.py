@@ -126,7 +126,9 @@ def scene_with(emitters, **changes):
 
 def test_flow_rate_in_a_simulation():
     """section · speed · time, without gravity and in free space; ids in order of birth."""
-    sim = Simulation(scene_with([emitter(speed=1.3, position=(0, 1, 0)), emitter(position=(1, 1, 0), start=0.1)]), "cpu")
+    sim = Simulation(
+        scene_with([emitter(speed=1.3, position=(0, 1, 0)), emitter(position=(1, 1, 0), start=0.1)]), "cpu"
+    )
     per = len(sim.nozzles[0].section)
     assert sim.particles == per, "the first layer stands in the opening"
     for frame in sim.frames(10):

@@ -171,7 +171,9 @@ def test_overlapping_fluids_are_refused():
 def test_velocities_spin_and_materials():
     scene = box_scene(0.05)
     scene.fluid[0].velocity, scene.fluid[0].angular_velocity = (1, 2, 3), (0, 0, 2)
-    scene.fluid.append({"material": "honey", "shape": {"type": "sphere", "radius": 0.1, "position": (0.15, 0.45, 0.15)}})
+    scene.fluid.append(
+        {"material": "honey", "shape": {"type": "sphere", "radius": 0.1, "position": (0.15, 0.45, 0.15)}}
+    )
     scene = type(scene)(**scene.to_dict())
     frame = Simulation(scene, "cpu").frame()
     x, v, water = frame["position"], frame["velocity"], frame["material"] == 0

@@ -61,7 +61,9 @@ def test_walls_complete_the_density_of_a_full_box(turn):
     n = 9
     shape = {"type": "box", "size": (n * D,) * 3, "position": (0.3, 0.1, -0.2), "rotation": turn}
     scene = box_scene(D, fluid=[{"material": "water", "shape": shape}], solid=[{"container": True, "shape": shape}])
-    density = Simulation(scene, device="cpu").frame()["density"].reshape(n, n, n) / scene.material_named("water").density
+    density = (
+        Simulation(scene, device="cpu").frame()["density"].reshape(n, n, n) / scene.material_named("water").density
+    )
     deep = slice(3, n - 3)  # farther than h from the other faces
     for layer in (density[0, deep, deep], density[-1, deep, deep], density[deep, 0, deep], density[deep, deep, -1]):
         assert np.allclose(layer, 1, atol=2e-4)

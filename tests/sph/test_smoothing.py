@@ -50,7 +50,9 @@ def test_gradient_is_the_derivative(kernel, h):
     assert np.allclose(gradient, slope, atol=4e-3 * steepest)
     # The integral of |W'| over the ball is a norm the differences cannot fake: ∫ 4πr³ W' dr = −3.
     fine = np.linspace(1e-4, 1, 8001) * h
-    assert np.trapezoid(4 * np.pi * fine**3 * evaluate(fine, h)[1][:, kernel] * fine, fine) == pytest.approx(-3, abs=5e-3)
+    assert np.trapezoid(4 * np.pi * fine**3 * evaluate(fine, h)[1][:, kernel] * fine, fine) == pytest.approx(
+        -3, abs=5e-3
+    )
 
 
 @pytest.mark.parametrize("kernel", range(3), ids=NAMES)

@@ -27,7 +27,9 @@ app = App(
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
-bench = App(name="bench", help="Measure speed.", help_epilogue="Examples:\n  viscoil bench stages --particles 20000,100000")
+bench = App(
+    name="bench", help="Measure speed.", help_epilogue="Examples:\n  viscoil bench stages --particles 20000,100000"
+)
 app.command(bench)
 
 
@@ -98,7 +100,8 @@ def _repeat_set(tokens: list[str]) -> list[str]:
 # --- looking around --------------------------------------------------------------------------------------------------
 @app.command(
     name="list",
-    help_epilogue="Examples:\n  viscoil list\n  viscoil list materials\n  viscoil list scenes | xargs -n 1 viscoil check",
+    help_epilogue="Examples:\n  viscoil list\n  viscoil list materials\n"
+    "  viscoil list scenes | xargs -n 1 viscoil check",
 )
 def list_names(kind: str | None = None, /) -> None:
     """List what viscoil knows: scenes, materials, solvers, looks.
@@ -311,6 +314,35 @@ def stages(
     from viscoil.cli import results
 
     return results.bench_stages(solver, particles, iterations, json, machine or Machine())
+
+
+@bench.command(
+    name="conformation",
+    help_epilogue="Examples:\n  viscoil bench conformation --device cuda\n"
+    "  viscoil bench conformation --loads interactive --compare",
+)
+def bench_conformation(
+    *, loads: str = "interactive", density: int | None = None, projection: str = "cg", compare: bool = False,
+    json: Path | None = None, machine: Machine | None = None,
+) -> int:  # fmt: skip
+    """Whole frames of viscoelastic fluid at the sizes of Barreiro et al. 2017.
+
+    Parameters
+    ----------
+    loads
+        Which, separated by commas: interactive (15k particles), honey (105k), waffle (80k), million, bears (12M), or all.
+    density
+        Iterations of the density constraint per step; left out: as many as of the velocity projection.
+    projection
+        cg, chebyshev or jacobi.
+    compare
+        Also how long each projection takes until its residual is a hundredth.
+    json
+        File for the results.
+    """
+    from viscoil.cli import results
+
+    return results.bench_conformation(loads, density, projection, compare, json, machine or Machine())
 
 
 @bench.command(

@@ -286,7 +286,9 @@ bench = App(
 
 
 @bench.default
-def measure(*, particles: int = 100_000, rounds: int = 3, quality: Quality | None = None, json: Path | None = None) -> None:
+def measure(
+    *, particles: int = 100_000, rounds: int = 3, quality: Quality | None = None, json: Path | None = None
+) -> None:
     """Time pictures of a coiling rope, traced and quick, with what the time goes to.
 
     Parameters
@@ -307,7 +309,9 @@ def measure(*, particles: int = 100_000, rounds: int = 3, quality: Quality | Non
     if json is not None and not json.absolute().parent.is_dir():
         raise SceneError(f"--json: there is no folder {json.absolute().parent}; expected a file in an existing folder")
     settings = Settings(size=parse_size(quality.size), samples=quality.samples, variant=quality.variant)
-    result = measuring.main(particles, settings, rounds, not quality.fast, json, say=lambda text: print(text, file=sys.stderr))
+    result = measuring.main(
+        particles, settings, rounds, not quality.fast, json, say=lambda text: print(text, file=sys.stderr)
+    )
     title, columns, rows = measuring.table(result)
     show.table(columns, rows, title)
     for note in result["notes"]:

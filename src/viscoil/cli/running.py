@@ -161,7 +161,7 @@ def _shown(folder: Path, path: Path, scene: Any) -> list[tuple[str, Any]]:
     large = Settings(fast=True, view=settings.view)
     image = folder / f"{DEMO_SCENE}.png"
     draw(run.frame(telling), large, scenery([run.frame(telling)], large)).save(image)
-    note = 'drawn as particles; for surfaces: pip install "viscoil[surface]"' if settings.how() == "particles" else ""
+    note = "drawn as particles; for surfaces: pip install \"viscoil[surface]\"" if settings.how() == "particles" else ""
     return [("picture", image), ("film", film), ("note", note), ("pictures", run.path / "render")]
 
 

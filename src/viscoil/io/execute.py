@@ -115,12 +115,8 @@ def _restore(sim: Any, run: Run, progress: Progress) -> int | None:
     existing = run.frames
     if found is None:
         if existing:
-            _say(
-                run,
-                progress,
-                f"no usable checkpoint: computing again from the start; the {len(existing)} finished "
-                f"frames are compared, not rewritten.",
-            )
+            _say(run, progress, f"no usable checkpoint: computing again from the start; the {len(existing)} finished "
+                                f"frames are compared, not rewritten.")
         return None
     index, state = found
     path = run.checkpoint_path(index)
@@ -133,11 +129,8 @@ def _restore(sim: Any, run: Run, progress: Progress) -> int | None:
         raise RunFolderError(f"{path} does not fit this version of viscoil: {error}.") from error
     missing = sorted(set(range(index + 1)) - set(existing))
     if missing:
-        _say(
-            run,
-            progress,
-            f"frame {missing[0]} ({len(missing)} in all) is missing and lies before the checkpoint: it is not computed again.",
-        )
+        _say(run, progress, f"frame {missing[0]} ({len(missing)} in all) is missing and lies before the checkpoint: "
+                            f"it is not computed again.")
     _say(run, progress, f"resumed from {path.name}.")
     return index
 

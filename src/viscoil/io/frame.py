@@ -60,14 +60,9 @@ class Frame:
     def header(self) -> dict[str, Any]:
         """Everything but the arrays, as plain numbers, strings, lists and dicts (ready for JSON)."""
         return {
-            "index": int(self.index),
-            "time": float(self.time),
-            "step": int(self.step),
-            "spacing": float(self.spacing),
-            "up": self.up,
-            "title": self.title,
-            "materials": plain(self.materials),
-            "solids": plain(self.solids),
+            "index": int(self.index), "time": float(self.time), "step": int(self.step),
+            "spacing": float(self.spacing), "up": self.up, "title": self.title,
+            "materials": plain(self.materials), "solids": plain(self.solids),
         }
 
     @classmethod

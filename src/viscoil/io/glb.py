@@ -46,7 +46,7 @@ def encode(moment: Moment, bodies: list[Body], particles: bool = True) -> bytes:
         parts.append(file.node("surface", _surface(file, moment.surface)))
     for body in bodies:
         parts.append(file.node(body.name, _body(file, body), matrix=body.pose.T.ravel().tolist()))
-    turn = {"rotation": [-(0.5**0.5), 0.0, 0.0, 0.5**0.5]} if frame.up == "z" else {}
+    turn = {"rotation": [-0.5**0.5, 0.0, 0.0, 0.5**0.5]} if frame.up == "z" else {}
     root = file.node(frame.title or "viscoil", None, children=parts, **turn)
     about = {"header": frame.header(), "fields": columns.layout(frame.fields) if particles else {}}
     return file.finish(root, {"viscoil": json.dumps(about)})  # as text: JSON proper has no infinite friction
@@ -128,7 +128,9 @@ class _File:
     def __init__(self) -> None:
         self.binary: list[bytes] = []
         self.size = 0
-        self.json: dict[str, Any] = {name: [] for name in ("nodes", "meshes", "materials", "accessors", "bufferViews")}
+        self.json: dict[str, Any] = {
+            name: [] for name in ("nodes", "meshes", "materials", "accessors", "bufferViews")
+        }
         self.extensions: set[str] = set()
 
     def _add(self, kind: str, entry: dict[str, Any]) -> int:

@@ -21,14 +21,8 @@ from viscoil.io.moment import Bodies, Body, Moment, Target
 from viscoil.surface.mesh import SurfaceMesh
 
 _NAMES = {
-    "i1": "char",
-    "u1": "uchar",
-    "i2": "short",
-    "u2": "ushort",
-    "i4": "int",
-    "u4": "uint",
-    "f4": "float",
-    "f8": "double",
+    "i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort", "i4": "int", "u4": "uint",
+    "f4": "float", "f8": "double",
 }
 _TYPES = {name: kind for kind, name in _NAMES.items()}
 _HEADER, _FIELD = "comment viscoil header ", "comment viscoil field "
@@ -142,14 +136,14 @@ def read(path: Path) -> Frame:
         content = path.read_bytes()
         end = content.index(b"end_header\n") + len(b"end_header\n")
         lines = content[:end].decode().splitlines()
-        header = next(json.loads(line[len(_HEADER) :]) for line in lines if line.startswith(_HEADER))
+        header = next(json.loads(line[len(_HEADER):]) for line in lines if line.startswith(_HEADER))
         count = next(int(line.split()[2]) for line in lines if line.startswith("element vertex "))
         properties = [line.split()[1:] for line in lines if line.startswith("property ")]
         table = np.frombuffer(content, [(name, "<" + _TYPES[kind]) for kind, name in properties], count, end)
         fields = {}
         for line in lines:
             if line.startswith(_FIELD):
-                name, kind, shape = line[len(_FIELD) :].split(" ", 2)
+                name, kind, shape = line[len(_FIELD):].split(" ", 2)
                 shape = tuple(json.loads(shape))
                 columns = [table[column] for column in _property_names(name, shape)]
                 fields[name] = np.stack(columns, axis=-1).reshape(count, *shape).astype(kind)

@@ -53,7 +53,9 @@ def _counted(number: int, written: str, text: str, available: list[int]) -> int:
     if number >= 0 and not written.startswith("-"):
         return number
     if -number > len(available) or number == 0:
-        raise SceneError(f'--frames "{text}": {written} counts from the end, but {_there_are(available)}', key="frames")
+        raise SceneError(
+            f'--frames "{text}": {written} counts from the end, but {_there_are(available)}', key="frames"
+        )
     return available[number]
 
 

@@ -9,11 +9,7 @@ from viscoil.io.frame import Frame
 
 # Ending -> reader of the one frame in a file, or of all of them.
 _ONE: dict[str, Callable[[Path], Frame]] = {
-    ".npz": npz.read,
-    ".ply": ply.read,
-    ".vtp": vtk.read,
-    ".glb": glb.read,
-    ".vtkhdf": vtkhdf.read,
+    ".npz": npz.read, ".ply": ply.read, ".vtp": vtk.read, ".glb": glb.read, ".vtkhdf": vtkhdf.read,
 }
 _MANY: dict[str, Callable[[Path], Iterator[Frame]]] = {".usdc": usd.read, ".usd": usd.read, ".abc": alembic.read}
 

@@ -71,7 +71,9 @@ class Run:
     # ---- opening ------------------------------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, path: str | os.PathLike, scene: Any, info: dict[str, Any] | None = None, overwrite: bool = False) -> "Run":
+    def create(
+        cls, path: str | os.PathLike, scene: Any, info: dict[str, Any] | None = None, overwrite: bool = False
+    ) -> "Run":
         """A new run folder for ``scene`` (a Scene, or the text of one), locked for this process.
 
         ``info`` is added to run.json (device, command, ...). An existing run is only replaced with ``overwrite``; a
@@ -279,9 +281,7 @@ class Run:
         particle = int(frame["id"][row]) if "id" in frame.names else row
         raise SimulationFailed(
             f"frame {frame.index} at {frame.time:.6g} s was not written: {name} of particle {particle} is not finite.",
-            time=frame.time,
-            particle=particle,
-            cause=f"{name} is not finite",
+            time=frame.time, particle=particle, cause=f"{name} is not finite",
         )
 
     def _index_frame(self, index: int, moment: float) -> None:

@@ -1,9 +1,9 @@
 """VTK's XML files: .vtp (PolyData, appended raw binary) and .pvd files that list them with their times.
 
-frames.pvd       frame_00000.vtp ...       the particles, with every field
-surface.pvd      surface_00000.vtp ...     the fluid's surface
-solids.pvd       solids_00000.vtp ...      solid things where they are; a file is only written when something moved
-containers.pvd   containers_00000.vtp ...  tanks and bowls: apart, because closed ones hide what they hold
+    frames.pvd       frame_00000.vtp ...       the particles, with every field
+    surface.pvd      surface_00000.vtp ...     the fluid's surface
+    solids.pvd       solids_00000.vtp ...      solid things where they are; a file is only written when something moved
+    containers.pvd   containers_00000.vtp ...  tanks and bowls: apart, because closed ones hide what they hold
 """
 
 import json

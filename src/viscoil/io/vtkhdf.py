@@ -58,10 +58,8 @@ def _write_cells(group: h5py.Group, count: int) -> None:
 
 def _frame_numbers(frame: Frame) -> dict[str, np.ndarray]:
     return {
-        "time": np.array([frame.time]),
-        "index": np.array([frame.index], dtype=np.int64),
-        "step": np.array([frame.step], dtype=np.int64),
-        "spacing": np.array([frame.spacing]),
+        "time": np.array([frame.time]), "index": np.array([frame.index], dtype=np.int64),
+        "step": np.array([frame.step], dtype=np.int64), "spacing": np.array([frame.spacing]),
         "up": np.array([frame.up_axis], dtype=np.int64),  # 0, 1, 2 = x, y, z
     }
 

@@ -62,11 +62,8 @@ def part_of(frame: Frame, rows: np.ndarray | None) -> Frame:
 def opaque(look: Look, colour: dict[str, Any] | None = None) -> dict[str, Any]:
     """The surface of milky and matt matter; ``colour``: a texture instead of the look's own colour."""
     return {
-        "type": "principled",
-        "base_color": colour or rgb(look.colour or GREY),
-        "roughness": look.roughness,
-        "specular": look.sheen,
-        "flatness": look.translucency,
+        "type": "principled", "base_color": colour or rgb(look.colour or GREY), "roughness": look.roughness,
+        "specular": look.sheen, "flatness": look.translucency,
     }
 
 
@@ -140,9 +137,7 @@ def filling(look: Look, volume: float, unit: float) -> dict[str, Any]:
     most = float(swallowed.max())
     # Coefficients have to lie in [0, 1]: the magnitude goes into the scale.
     return {
-        "type": "homogeneous",
-        "scale": most,
-        "albedo": {"type": "rgb", "value": [0.0, 0.0, 0.0]},
+        "type": "homogeneous", "scale": most, "albedo": {"type": "rgb", "value": [0.0, 0.0, 0.0]},
         "sigma_t": {"type": "rgb", "value": (swallowed / most).tolist()},
     }
 
@@ -171,9 +166,7 @@ def mixed_filling(mi: Any, frame: Frame, looks: list[Look], volume: float, stage
     grid = np.ascontiguousarray(kept.transpose(2, 1, 0, 3), np.float32)  # Mitsuba's order: z, y, x, channel
     place = mi.ScalarTransform4f().translate(low.tolist()).scale((shape * cell).tolist())
     return {
-        "type": "homogeneous",
-        "sigma_t": rate,
-        "phase": {"type": "hg", "g": STRAIGHT_ON},
+        "type": "homogeneous", "sigma_t": rate, "phase": {"type": "hg", "g": STRAIGHT_ON},
         "albedo": {"type": "gridvolume", "grid": mi.VolumeGrid(grid), "to_world": place, "raw": True, "wrap_mode": "clamp"},
     }
 

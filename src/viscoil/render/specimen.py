@@ -24,10 +24,8 @@ def coiling_rope(spacing: float = 0.0012, material: dict[str, Any] | None = None
     velocity = np.zeros((count, 3), np.float32)
     velocity[:, 1] = np.where(position[:, 1] > 0.045, -0.3, 0)
     fields = {
-        "position": position.astype(np.float32),
-        "velocity": velocity,
-        "id": np.arange(count, dtype=np.int32),
-        "material": np.zeros(count, np.int32),
+        "position": position.astype(np.float32), "velocity": velocity,
+        "id": np.arange(count, dtype=np.int32), "material": np.zeros(count, np.int32),
     }
     look = material or {"name": "honey", "colour": (0.85, 0.54, 0.07), "look": "honey", "density": 1420.0}
     ground = {"name": "ground", "pose": np.eye(4), "shape": {"type": "plane"}, "container": False, "colour": (0.7, 0.7, 0.7)}

@@ -55,18 +55,10 @@ def sensor(mi: Any, stage: Stage, size: tuple[int, int]) -> dict[str, Any]:
     position, target = stage.points(camera.position), stage.points(camera.target)
     up = stage.directions(camera.axes()[1])
     return {
-        "type": "perspective",
-        "fov": float(camera.field_of_view),
-        "fov_axis": "y",
-        "near_clip": 1e-3,
-        "far_clip": 1e3,
+        "type": "perspective", "fov": float(camera.field_of_view), "fov_axis": "y", "near_clip": 1e-3, "far_clip": 1e3,
         "to_world": mi.ScalarTransform4f().look_at(origin=position.tolist(), target=target.tolist(), up=up.tolist()),
         "film": {
-            "type": "hdrfilm",
-            "width": size[0],
-            "height": size[1],
-            "rfilter": {"type": "box"},
-            "pixel_format": "rgb",
+            "type": "hdrfilm", "width": size[0], "height": size[1], "rfilter": {"type": "box"}, "pixel_format": "rgb",
             "component_format": "float32",
         },
         "sampler": {"type": "independent"},
@@ -92,8 +84,7 @@ def floor(mi: Any, stage: Stage) -> dict[str, Any]:
     return {
         "floor": {"type": "disk", "to_world": lying.scale(NEAR), "bsdf": paint},
         "far_floor": {
-            "type": "rectangle",
-            "to_world": mi.ScalarTransform4f().translate([0, -1e-4, 0]) @ lying.scale(FAR),
+            "type": "rectangle", "to_world": mi.ScalarTransform4f().translate([0, -1e-4, 0]) @ lying.scale(FAR),
             "bsdf": {"type": "mask", "opacity": opacity, "nested": paint},
         },
     }

@@ -242,3 +242,4 @@ class Built:
                     "move one of them or let them run one after the other",
                     key=f"emitter.{b}.position",
                 )
+

@@ -172,7 +172,9 @@ def _layered(source: _Source, layers: list[tuple[str, dict[str, Any]]]) -> dict[
             problem.key = f"profiles.{quality}.{problem.key}"
     elif quality != "quick" and not already_applied:
         names = ["quick", *tables]
-        text = f"no profile called {shown(quality)}.{did_you_mean(str(quality), names)} Expected one of: {listed(names)}"
+        text = (
+            f"no profile called {shown(quality)}.{did_you_mean(str(quality), names)} Expected one of: {listed(names)}"
+        )
         problem = Problem("quality", text, f"one of {listed(names)}", closest(str(quality), names))
         problem.source = label
         found.append(problem)

@@ -61,7 +61,9 @@ class Box(ShapeBase):
     @model_validator(mode="after")
     def _rounding_fits(self) -> "Box":
         if self.rounding > min(self.size) / 2:
-            raise wrong(f"rounding is {self.rounding:g} m, expected at most half the shortest edge, {min(self.size) / 2:g} m")
+            raise wrong(
+                f"rounding is {self.rounding:g} m, expected at most half the shortest edge, {min(self.size) / 2:g} m"
+            )
         return self
 
     def extent(self) -> tuple[float, float, float]:

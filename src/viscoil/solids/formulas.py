@@ -133,13 +133,6 @@ def _bowl(shape: dict[str, Any], q: np.ndarray) -> np.ndarray:
 
 
 _FORMULAS = {
-    "plane": _plane,
-    "box": _box,
-    "sphere": _sphere,
-    "capsule": _capsule,
-    "cylinder": _cylinder,
-    "cone": _cone,
-    "funnel": _funnel,
-    "torus": _torus,
-    "bowl": _bowl,
+    "plane": _plane, "box": _box, "sphere": _sphere, "capsule": _capsule, "cylinder": _cylinder, "cone": _cone,
+    "funnel": _funnel, "torus": _torus, "bowl": _bowl,
 }

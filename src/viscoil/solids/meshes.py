@@ -254,16 +254,6 @@ def _contoured(library: Any, parts: list[Part], blend: float, inside: np.ndarray
 
 
 _MAKERS = {
-    "plane": _plane,
-    "box": _box,
-    "sphere": _sphere,
-    "capsule": _capsule,
-    "cylinder": _cone,
-    "cone": _cone,
-    "funnel": _funnel,
-    "torus": _torus,
-    "bowl": _bowl,
-    "union": _union,
-    "bear": _bear,
-    "mesh": _file,
+    "plane": _plane, "box": _box, "sphere": _sphere, "capsule": _capsule, "cylinder": _cone, "cone": _cone,
+    "funnel": _funnel, "torus": _torus, "bowl": _bowl, "union": _union, "bear": _bear, "mesh": _file,
 }

@@ -82,7 +82,9 @@ class Scratch:
 def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch):
     """Lines 1–4, and a first contact so that lists are found where particles can be."""
     predict(p, k.count[0], k.dt[0], k.gx[0], k.gy[0], k.gz[0], solids, s.predicted)
-    contact_and_clearance(s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts, s.clear)
+    contact_and_clearance(
+        s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts, s.clear
+    )
 
 
 @qd.func(requires_top_level=True)
@@ -93,7 +95,9 @@ def _move(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch
             s.predicted[i] += s.correction[i]
             s.clear[i] -= s.correction[i].norm()
             if s.clear[i] < k.support[0]:
-                s.predicted[i] = resolve_all(s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts)
+                s.predicted[i] = resolve_all(
+                    s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts
+                )
         if i == 0:
             count_down(left, s.used)
 
@@ -113,7 +117,9 @@ def _iterate(
 ):  # fmt: skip
     """Lines 9–18: all λ, then all Δp, then collisions and new positions."""
     if qd.static(walled):
-        walls_nearby(p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient)
+        walls_nearby(
+            p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient
+        )
     multipliers(
         p, s.predicted, k.count[0], near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier,
         published, uniform, periodic,
@@ -275,6 +281,9 @@ class PBF:
 
     def take_materials(self, materials: list[Any]) -> None:
         """Density is all that counts, and particles carry it."""
+
+    def begin_frame(self) -> None:
+        """Nothing is carried from step to step."""
 
     def metrics(self) -> dict[str, float]:
         """Nothing besides the iterations."""

@@ -133,7 +133,9 @@ def _solve(
 
 
 @qd.kernel(graph=True, fastcache=True)
-def _finish(p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, s: Scratch, status: Ints, periodic: qd.Template):
+def _finish(
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, s: Scratch, status: Ints, periodic: qd.Template
+):
     velocities(p, k.count[0], k.dt[0], k.farthest[0], s.predicted, s.velocity, status)
     xsph_and_commit(p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.velocity, False, periodic)
 
@@ -170,12 +172,17 @@ class PCISPH:
         with world.stages("neighbours"):
             world.neighbors.find(p.position, p, world.count)
         with world.stages("solve"):
-            _solve(backend.loop_counter(), p, k, near, torus, world.solids.device, world.solids.parts, s, periodic)
+            _solve(
+                backend.loop_counter(), p, k, near, torus, world.solids.device, world.solids.parts, s, periodic
+            )
         with world.stages("velocity"):
             _finish(p, k, near, torus, s, world.status, periodic)
 
     def take_materials(self, materials: list[Any]) -> None:
         """Density is all that counts, and particles carry it."""
+
+    def begin_frame(self) -> None:
+        """Nothing is carried from step to step."""
 
     def metrics(self) -> dict[str, float]:
         """Nothing besides the iterations."""

@@ -9,7 +9,9 @@ import numpy as np
 FLOAT, USHORT, UINT = 5126, 5123, 5125
 
 
-def glb(vertices: np.ndarray, triangles: np.ndarray, normals: np.ndarray, colours: np.ndarray, roughness: float = 0.3) -> bytes:
+def glb(
+    vertices: np.ndarray, triangles: np.ndarray, normals: np.ndarray, colours: np.ndarray, roughness: float = 0.3
+) -> bytes:
     """vertices (v, 3) [m], triangles (t, 3), unit normals (v, 3), colours (v, 3) uint8 sRGB -> a .glb."""
     count = len(vertices)
     shade = np.empty((count, 4), "<u2")

@@ -261,7 +261,9 @@ class Stage:
                 node.visible = False
             return
         if len(self._surfaces) < 2:
-            self._surfaces.append(self.server.scene.add_glb(f"/fluid/surface {len(self._surfaces)}", data, visible=False))
+            self._surfaces.append(
+                self.server.scene.add_glb(f"/fluid/surface {len(self._surfaces)}", data, visible=False)
+            )
             self._loading = self._surfaces[-1]
             return
         back = self._surfaces[1 - self._front]

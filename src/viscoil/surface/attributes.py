@@ -64,7 +64,9 @@ def on_surface(
     else:
         values = at(np.concatenate(columns, axis=1, dtype=np.float32), vertices)
     full, *parts = np.split(values, np.cumsum(width)[:-1], axis=1)
-    fields = {name: part.reshape(len(vertices), *frame[name].shape[1:]) for name, part in zip(names, parts, strict=False)}
+    fields = {
+        name: part.reshape(len(vertices), *frame[name].shape[1:]) for name, part in zip(names, parts, strict=False)
+    }
     share = parts[-1] if len(present) > 1 else np.ones((len(vertices), 1), np.float32)
     fields["material"] = present[np.argmax(share, axis=1)].astype(np.int32)
     colours = _colours(frame, present)

@@ -110,7 +110,9 @@ def evaluate(
     cells = int(np.prod(np.array(blocks.atlas, dtype=np.int64)))
     if cells > 2**31 - 1:
         raise SurfaceFailed(f"the grid would have {cells:,} nodes; use a larger cube or method splash")
-    blobs = Blobs(_sent(centre, vec3), _sent(metric, mat3), _sent(extent, vec3), _sent(weight, qd.f32))
+    blobs = Blobs(
+        _sent(centre, vec3), _sent(metric, mat3), _sent(extent, vec3), _sent(weight, qd.f32)
+    )
     grid = Grid(
         _sent(blocks.origin.reshape(-1), qd.i32), _sent(blocks.base.reshape(-1), qd.i32), _sent(blocks.first, qd.i32),
         _sent(blocks.particle, qd.i32), _sent(np.array(blocks.atlas), qd.i32),
@@ -133,7 +135,9 @@ def raw(position: np.ndarray, spacing: float, options: Options) -> Raw:
     splash = require("pysplashsurf", "to compute surfaces")
     cube = options.cube * spacing
     centring = options.centring if options.method == "anisotropic" else 0.0
-    found = anisotropy.measure(position, spacing, support=options.support, stretch=options.stretch, centring=centring)
+    found = anisotropy.measure(
+        position, spacing, support=options.support, stretch=options.stretch, centring=centring
+    )
     middle = np.median(position, axis=0)
     reach = options.support / options.cube  # [nodes]
     if options.method == "clavet":

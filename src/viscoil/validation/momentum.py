@@ -18,12 +18,7 @@ def _scene(quick: bool) -> dict[str, Any]:
         "gravity": (0, 0, 0),
         "time": {"frames": 25 if quick else 50, "frame_time": 0.004, "steps_per_frame": 1},
         "solver": {
-            "method": "pbf",
-            "iterations": 4,
-            "unilateral": False,
-            "artificial_pressure": 0.01,
-            "xsph": 0.05,
-            "vorticity": 0.0,
+            "method": "pbf", "iterations": 4, "unilateral": False, "artificial_pressure": 0.01, "xsph": 0.05, "vorticity": 0.0,
         },
         "material": {"light": {"density": 500}, "heavy": {"density": 2000}},
         "fluid": [

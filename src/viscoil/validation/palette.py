@@ -24,7 +24,9 @@ def scene(material: dict[str, Any], cells: int, drop: float, frames: int, floor:
         "time": {"frames": frames, "frame_time": 1 / 60, "steps_per_frame": 4},
         "solver": {"method": "dcpbd"},
         "material": {"m": {"density": RHO, **material}},
-        "fluid": [{"material": "m", "shape": {"type": "box", "size": (edge, edge, edge), "position": (0, drop + edge / 2, 0)}}],
+        "fluid": [
+            {"material": "m", "shape": {"type": "box", "size": (edge, edge, edge), "position": (0, drop + edge / 2, 0)}}
+        ],
         "solid": [{"name": "floor", "friction": floor, "shape": {"type": "plane"}}],
     }
 

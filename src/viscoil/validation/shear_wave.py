@@ -31,7 +31,9 @@ def amplitude(t: np.ndarray, lam: float, whole: float, solvent: float, k: float)
     return np.real(np.exp(-a * half) * (np.cosh(r * half) + (a - 2 * lam * solvent * k * k) / r * np.sinh(r * half)))
 
 
-def scene(fluid: tuple[float, float, float], cells: int, step: float, frames: int, jitter: float = 0.2) -> dict[str, Any]:
+def scene(
+    fluid: tuple[float, float, float], cells: int, step: float, frames: int, jitter: float = 0.2
+) -> dict[str, Any]:
     """A box of ``cells`` particles along y, as deep as kernels need."""
     lam, whole, solvent = fluid
     d = LENGTH / cells

@@ -37,13 +37,8 @@ class Camera:
 
     @classmethod
     def framing(
-        cls,
-        frames: Iterable[Frame],
-        size: tuple[int, int] = (960, 540),
-        azimuth: float = View.azimuth,
-        elevation: float = View.elevation,
-        zoom: float = View.zoom,
-        field_of_view: float = View.field_of_view,
+        cls, frames: Iterable[Frame], size: tuple[int, int] = (960, 540), azimuth: float = View.azimuth,
+        elevation: float = View.elevation, zoom: float = View.zoom, field_of_view: float = View.field_of_view,
     ) -> "Camera":
         """A camera that sees particles and solids of all ``frames``: the same for every picture of a film.
 

@@ -119,13 +119,10 @@ def _shade(seen: _Pixels, things: _Things, filled: Occupancy, camera: Camera) ->
     position, flat = things.position[used], things.flat[used]
     surface = np.where(flat[:, None], things.normal[used], things.fluid.normals(position)).astype(np.float32)
     lit = filled.light(position, toward_key(camera), start=1.8, smooth=bool(flat.any()))  # smooth solids show every step
-    open_sky = np.mean(
-        [
-            filled.light(position, (up + side) / np.sqrt(2), start=1.5, steps=6)
-            for side in (right, -right, np.cross(up, right), -np.cross(up, right))
-        ],
-        axis=0,
-    )
+    open_sky = np.mean([
+        filled.light(position, (up + side) / np.sqrt(2), start=1.5, steps=6)
+        for side in (right, -right, np.cross(up, right), -np.cross(up, right))
+    ], axis=0)
     # The ball's own normal shows the particles, the fluid's normal shows the form: a mixture of both.
     stage_own = seen.normal @ (np.stack([right, above, -forward]) @ axes)
     own = np.where(flat, np.float32(0), np.float32(things.own_normal))[inverse][:, None]

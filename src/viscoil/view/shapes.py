@@ -132,14 +132,6 @@ def edges(shape: dict[str, Any], step: float) -> np.ndarray:
 
 
 _SURFACES = {
-    "sphere": _sphere,
-    "capsule": _capsule,
-    "cylinder": _cone,
-    "cone": _cone,
-    "funnel": _funnel,
-    "torus": _torus,
-    "bowl": _bowl,
-    "box": _box,
-    "union": _union,
-    "bear": _bear,
+    "sphere": _sphere, "capsule": _capsule, "cylinder": _cone, "cone": _cone, "funnel": _funnel, "torus": _torus,
+    "bowl": _bowl, "box": _box, "union": _union, "bear": _bear,
 }

@@ -37,15 +37,10 @@ def discs(frame: Frame, camera: Camera, focal: float) -> Discs:
             points, normals = surface(shape, 5 * pixel)
             normals, radius, colour = normals @ pose[:3, :3].T, 4.2 * pixel, solid.get("colour") or COLOUR
         count = len(points)
-        found.append(
-            (
-                points @ pose[:3, :3].T + pose[:3, 3],
-                np.full(count, radius),
-                np.tile(np.asarray(colour, float), (count, 1)),
-                normals,
-                np.full(count, not container),
-            )
-        )
+        found.append((
+            points @ pose[:3, :3].T + pose[:3, 3], np.full(count, radius),
+            np.tile(np.asarray(colour, float), (count, 1)), normals, np.full(count, not container),
+        ))
     nothing = (np.zeros((0, 3)), np.zeros(0), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0, bool))
     position, radius, colour, normal, shadow = (np.concatenate(rows) for rows in zip(nothing, *found, strict=True))
     single = np.float32
