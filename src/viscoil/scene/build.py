@@ -6,7 +6,7 @@ import numpy as np
 
 from viscoil import backend, solvers
 from viscoil.errors import SceneError
-from viscoil.material import unsupported
+from viscoil.material import Material, unsupported
 from viscoil.scene.emitters import Nozzle
 from viscoil.scene.fill import fill_shape, jittered
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
@@ -78,9 +78,30 @@ class Built:
 
     def _made(self, method: Any, params: Any) -> Any:
         solver = method(params, self.world)
-        solver.take_materials(list(self.materials.values()))
+        present = list(self.present().values())
+        self._taken = [material.model_copy() for material in present]
+        solver.take_materials(present)
         self.world.evolve(method.evolves)
         return solver
+
+    # --- materials that change in time -------------------------------------------------------------------------------
+    def present(self) -> dict[str, Material]:
+        """The materials as they are now."""
+        return {name: material.at(self.world.time) for name, material in self.materials.items()}
+
+    def take_present(self, scene: Any = None) -> None:
+        """Hands the materials (of ``scene``, when it was changed) to the solver if one is no longer what it was."""
+        if scene is not None:
+            self.materials = {name: scene.material_named(name) for name in self.materials}
+        present = list(self.present().values())
+        if present != self._taken:
+            self._taken = [material.model_copy() for material in present]
+            self.solver.take_materials(present)
+
+    @property
+    def keyed(self) -> bool:
+        """Whether materials have keyframes: then the host looks at them before every step."""
+        return any(material.changes for material in self.materials.values())
 
     def _fill(self, scene: Any) -> None:
         groups = [self._filled(fluid, number) for number, fluid in enumerate(scene.fluid)]
@@ -146,7 +167,7 @@ class Built:
         self._check_nozzles(scene)
         if type(self.solver) is method:
             self.solver.params = scene.solver
-            self.solver.take_materials(list(self.materials.values()))
+            self.take_present()
             if world.capacity != capacity:
                 self.solver.resize(world.capacity)
         else:
