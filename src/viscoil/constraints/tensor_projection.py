@@ -109,17 +109,19 @@ def inverse_of(b: mat3, neighbours: qd.i32, corrected: qd.i32) -> mat3:
 
 @qd.func
 def update(i: qd.i32, strain: mat3, weight: vec3, a: qd.f32, factor: qd.f32, c: TensorNumbers, s: Tensors) -> mat3:
-    """ΔΛ of eq. 11 or 17 times ``factor``; adds it to Λ and keeps the accounts of the residual."""
+    """ΔΛ of eq. 11 or 17, relaxed by ``factor`` unless particles are; adds it to Λ and keeps the accounts of the residual."""
     change = mat3(0.0)
     rest = mat3(0.0)
     work = 0.0
-    for k, l in qd.static(qd.ndrange(3, 3)):
+    acting = qd.select(c.on_particle[0] == 1, factor, 1.0)
+    own = factor / acting
+    for k, b in qd.static(qd.ndrange(3, 3)):
         soft = a
-        if qd.static(k == l):
+        if qd.static(k == b):
             soft = a * (1.0 - 0.5 * qd.cast(c.literal[0], qd.f32))
-        rest[k, l] = strain[k, l] + soft * s.multiplier[i][k, l]
-        work -= soft * s.multiplier[i][k, l] * strain[k, l]
-        change[k, l] = -factor * rest[k, l] / (weight[k] + weight[l] + soft)
+        rest[k, b] = strain[k, b] + soft * s.multiplier[i][k, b]
+        work -= acting * soft * s.multiplier[i][k, b] * strain[k, b]
+        change[k, b] = -own * rest[k, b] / (weight[k] + weight[b] + soft)
     s.multiplier[i] += change
     s.products[i] = vec3(rest.norm(), work, strain.norm_sqr())
     return change
@@ -165,7 +167,7 @@ def velocity_multipliers(
             gradient = gradient_of(i, s.u, x, p, near, torus, h, s.inverse, periodic)
             alpha, theta = softness(i, p, dt, m, c)
             strain = theta * strain_of(p.conformation[i]) + dt * (gradient + gradient.transpose())
-            factor = qd.select(c.on_particle[0] == 1, 1.0, relaxation(i, near, c, s))
+            factor = relaxation(i, near, c, s)
             a = qd.select(c.literal[0] == 1, alpha / dt, alpha)
             t = update(i, strain, dt * dt * s.weight[i], a, factor, c, s) @ s.inverse[i]
         s.force[i] = t
@@ -174,7 +176,8 @@ def velocity_multipliers(
 @qd.func(requires_top_level=True)
 def velocity_changes(
     p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, radius: qd.f32,
-    number: qd.i32, solids: Solids, parts: Parts, clear: Floats, c: TensorNumbers, s: Tensors, left: Flag, periodic: qd.template(),
+    number: qd.i32, solids: Solids, parts: Parts, clear: Floats, c: TensorNumbers, s: Tensors, left: Flag,
+    periodic: qd.template(),
 ):  # fmt: skip
     """u ← u + Δu of eq. 12, then contact of where it leads; one iteration fewer to go."""
     for i in range(n):
@@ -238,7 +241,7 @@ def position_multipliers(
             weight = vec3(qd.max(e[0, 0], floor), qd.max(e[1, 1], floor), qd.max(e[2, 2], floor))
             alpha, theta = softness(i, p, dt, m, c)
             strain = theta * strain_of(p.conformation[i]) + gradient + gradient.transpose()
-            factor = qd.select(c.on_particle[0] == 1, 1.0, relaxation(i, near, c, s))
+            factor = relaxation(i, near, c, s)
             t = update(i, strain, weight, alpha / (dt * dt), factor, c, s) @ inverse
         s.force[i] = t
 
@@ -325,8 +328,8 @@ def probe_and_measure(
         if p.inverse_mass[i] != 0.0 and near.count[i] >= 6:
             gradient = gradient_of(i, s.u, x, p, near, torus, h, s.inverse, periodic)
             e = s.weight[i]
-            for k, l in qd.static(qd.ndrange(3, 3)):
-                t[k, l] = -(gradient[k, l] + gradient[l, k]) / (e[k] + e[l])
+            for k, b in qd.static(qd.ndrange(3, 3)):
+                t[k, b] = -(gradient[k, b] + gradient[b, k]) / (e[k] + e[b])
             t = t @ s.inverse[i]
         s.force[i] = t
     for i in range(n):

@@ -52,7 +52,7 @@ class DCPBDJacobiParams(SolverParams):
     method: Literal["dcpbd_jacobi"] = "dcpbd_jacobi"
     mode: Literal["corrected", "paper"] = "corrected"
     """"paper" takes the printed equations literally: relaxation on the particle with β = 5, plain gradients, no contact among
-    velocities, compliance α/Δt there and equal in the six-vector, multipliers restarted; keys below that are left out follow it"""
+    velocities, compliance α/Δt there and equal in the six-vector, multipliers restarted; keys left out below follow it"""
     velocity_iterations: Annotated[int, Count(at_least=0, at_most=1000), Slider(0, 200)] = 20
     """Jacobi iterations of the velocity projection per step; 0 = regular PBD, on positions only"""
     iterations: Annotated[int, Count(at_least=1, at_most=1000), Slider(1, 200)] = 20
@@ -62,7 +62,8 @@ class DCPBDJacobiParams(SolverParams):
     corotational: StrictBool = True
     """positions are compared after turning each neighbourhood by what it turned in the step (eqs. 14 to 16)"""
     gradient_correction: Literal["none", "velocity", "all"] | None = None
-    """which projections use gradients that are exact for linear velocities; left out: "velocity", or "none" as published"""
+    """which projections use gradients that are exact for linear velocities; left out: "all", or "none" as published; "velocity"
+    alone lets the two projections disagree, and stiff elastic material gains energy"""
     velocity_contact: StrictBool | None = None
     """contact with solids after every iteration of the velocity projection; left out: yes, or no as published"""
     relaxation: Literal["multiplier", "particle"] | None = None
@@ -70,7 +71,7 @@ class DCPBDJacobiParams(SolverParams):
     beta: Annotated[float, Quantity("number", above=0.0, at_most=1000.0)] | None = None
     """relaxation factor times the number of neighbours; left out: from a power iteration in every frame, or 5 as published"""
     compliance: Annotated[float, Quantity("number", at_least=0.0), Slider(1e-4, 10, log=True, off=True)] | None = None
-    """α = ρ/G of everything [s²/m²], as the paper's tables give it; 0 = as stiff as iterations allow; left out: from materials"""
+    """α = ρ/G of everything [s²/m²], as in the paper's table; 0 = as stiff as iterations allow; left out: from materials"""
     relaxation_time: Annotated[float, Quantity("time", at_least=0.0, infinite=True)] | None = None
     """τ that goes with ``compliance`` [s]; inf = elastic; left out: from materials"""
     tolerance: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5)] = 0.0
@@ -300,7 +301,7 @@ class DCPBDJacobi:
     def numbers(self) -> TensorNumbers:
         """The conformation constraint's switches."""
         c = self.params
-        corrected = {"none": 0, "velocity": 1, "all": 2}[c.chosen("gradient_correction", "velocity", "none")]
+        corrected = {"none": 0, "velocity": 1, "all": 2}[c.chosen("gradient_correction", "all", "none")]
         return self._tensor.set(
             compliance=-1.0 if c.compliance is None else c.compliance,
             beta=c.chosen("beta", 0.0, PUBLISHED_BETA),
