@@ -25,6 +25,9 @@ SOLVERS: dict[str, SolverInfo] = {
     "pcisph": SolverInfo(
         "Predictive-corrective SPH (Solenthaler & Pajarola 2009), for comparison", "viscoil.solvers.pcisph", "PCISPH"
     ),
+    "peer_pbf": SolverInfo(
+        "PBF with the implicit viscosity of Peer et al. 2015, for comparison", "viscoil.solvers.peer_pbf", "PeerPBF"
+    ),
 }
 
 
