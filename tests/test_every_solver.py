@@ -14,7 +14,7 @@ from viscoil.solvers.solver import SolverParams
 
 ALL = sorted(SOLVERS)
 # What makes a method viscous where it is neither XSPH nor the material's viscosity: key, value without, value with.
-STRENGTH = {"peer_pbf": ("shear", 1.0, 0.0)}
+STRENGTH = {"peer_pbf": ("shear", 1.0, 0.0), "viscous_pbf": ("stiffness", 0.0, 1.0)}
 
 
 @pytest.fixture(scope="module", params=ALL)

@@ -80,6 +80,7 @@ class Built:
         solver = method(params, self.world)
         solver.take_materials(list(self.materials.values()))
         self.world.evolve(method.evolves)
+        self.world.carry(getattr(solver, "carried", {}))
         return solver
 
     def _fill(self, scene: Any) -> None:

@@ -28,6 +28,9 @@ SOLVERS: dict[str, SolverInfo] = {
     "peer_pbf": SolverInfo(
         "PBF with the implicit viscosity of Peer et al. 2015, for comparison", "viscoil.solvers.peer_pbf", "PeerPBF"
     ),
+    "viscous_pbf": SolverInfo(
+        "PBF with plastic links (Takahashi et al. 2014), for comparison", "viscoil.solvers.viscous_pbf", "ViscousPBF"
+    ),
 }
 
 

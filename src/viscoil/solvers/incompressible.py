@@ -30,11 +30,11 @@ from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, 
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import SolverParams, StepNumbers
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.steps.integrate import corrected_velocities, predict, wrapped
+from viscoil.steps.integrate import finite, predict, wrapped
 from viscoil.units import Count, Quantity, Slider
 
 JACOBI_LIMIT = 1.2  # as in pbf: Jacobi's share of the stiffest mode of the density constraint
-VECTORS = ("predicted", "aim", "velocity", "correction", "wall_gradient")
+VECTORS = ("predicted", "aim", "shift", "velocity", "correction", "wall_gradient")
 FLOATS = ("multiplier", "error", "clear", "wall")
 
 
@@ -55,6 +55,7 @@ class Flow:
 
     predicted: Vectors  # x* [m]
     aim: Vectors  # where the velocity alone leads [m]
+    shift: Vectors  # x* − aim [m], kept apart: as a difference of places it would have lost most of its digits
     velocity: Vectors  # u [m/s]
     correction: Vectors  # Δx [m]
     wall_gradient: Vectors  # [1/m]
@@ -76,17 +77,29 @@ def predict_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s:
             s.velocity[i] = p.velocity[i] + k.dt[0] * vec3(k.gx[0], k.gy[0], k.gz[0])
         s.aim[i] = s.predicted[i]
     contact_and_clearance(s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts, s.clear)
+    for i in range(k.count[0]):
+        s.shift[i] = s.predicted[i] - s.aim[i]
+
+
+@qd.func
+def shifted(i: qd.i32, p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Flow):
+    """x*_i ← aim + shift, and contact."""
+    x = s.aim[i] + s.shift[i]
+    if s.clear[i] < k.support[0]:
+        allowed = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts)
+        if (allowed - x).norm_sqr() > 0.0:
+            x = allowed
+            s.shift[i] = x - s.aim[i]
+    s.predicted[i] = x
 
 
 @qd.func
 def aim_again(i: qd.i32, p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Flow):
     """x*_i ← x_i + Δt u_i with the velocity as it is now, and contact."""
-    x = p.position[i] + k.dt[0] * s.velocity[i]
-    s.aim[i] = x
-    s.clear[i] -= (x - s.predicted[i]).norm()
-    if s.clear[i] < k.support[0]:
-        x = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts)
-    s.predicted[i] = x
+    s.aim[i] = p.position[i] + k.dt[0] * s.velocity[i]
+    s.shift[i] = vec3(0.0)
+    s.clear[i] -= (s.aim[i] - s.predicted[i]).norm()
+    shifted(i, p, k, solids, parts, s)
 
 
 @qd.func(requires_top_level=True)
@@ -109,10 +122,9 @@ def move(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Flow):
     """x* ← x* + Δx, and contact."""
     for i in range(k.count[0]):
         if p.inverse_mass[i] > 0.0:
-            s.predicted[i] += s.correction[i]
+            s.shift[i] += s.correction[i]
             s.clear[i] -= s.correction[i].norm()
-            if s.clear[i] < k.support[0]:
-                s.predicted[i] = resolve_all(s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts)
+            shifted(i, p, k, solids, parts, s)
 
 
 @qd.func(requires_top_level=True)
@@ -148,13 +160,21 @@ def density_stage(
 
 @qd.func(requires_top_level=True)
 def commit(p: Particles, k: StepNumbers, torus: Torus, s: Flow, status: Ints, periodic: qd.template()):
-    """u ← u + (x* − x_aim)/Δt, x ← x*."""
-    corrected_velocities(p, k.count[0], k.dt[0], k.farthest[0], s.aim, s.predicted, s.velocity, status)
+    """u ← u + (x* − x_aim)/Δt, x ← x*; records trouble as integrate.velocities does."""
     for i in range(k.count[0]):
-        p.velocity[i] = s.velocity[i]
-        p.position[i] = s.predicted[i]
+        x = s.predicted[i]
+        way = x - p.position[i]
+        u = s.velocity[i]
         if p.inverse_mass[i] > 0.0:
-            p.position[i] = wrapped(s.predicted[i], torus, periodic)
+            u += s.shift[i] / k.dt[0]
+        if finite(x) == 0 or way.dot(way) > k.farthest[0] * k.farthest[0]:
+            qd.atomic_min(status[0], p.id[i])
+        elif p.inverse_mass[i] > 0.0:
+            qd.atomic_max(status[1], qd.bit_cast(u.norm(), qd.i32))
+            x = wrapped(x, torus, periodic)
+        s.velocity[i] = u
+        p.velocity[i] = u
+        p.position[i] = x
 
 
 @qd.kernel(graph=True, fastcache=True)
