@@ -31,6 +31,9 @@ SOLVERS: dict[str, SolverInfo] = {
     "viscous_pbf": SolverInfo(
         "PBF with plastic links (Takahashi et al. 2014), for comparison", "viscoil.solvers.viscous_pbf", "ViscousPBF"
     ),
+    "ucm_sph": SolverInfo(
+        "Explicit upper-convected Maxwell stress on SPH, for comparison", "viscoil.solvers.ucm_sph", "UCMSPH"
+    ),
 }
 
 
