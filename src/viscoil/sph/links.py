@@ -48,8 +48,8 @@ def recall(p: Particles, n: qd.i32, near: NeighborList, rows: LinkRows, length: 
     for i in range(n):
         width = rows.width[0]
         used = 0
-        while used < width and rows.partner[i * width + used] >= 0:
-            used += 1
+        for a in range(width):
+            used += qd.select(rows.partner[i * width + a] >= 0, 1, 0)
         found = 0
         base = i * near.row[0]
         for k in range(near.count[i]):
