@@ -87,6 +87,7 @@ class Built:
         self._taken = [material.model_copy() for material in present]
         solver.take_materials(present)
         self.world.evolve(method.evolves)
+        self.world.carry(getattr(solver, "carried", {}))
         return solver
 
     # --- materials that change in time -------------------------------------------------------------------------------
