@@ -26,6 +26,7 @@ import quadrants as qd
 from viscoil.constraints.conformation import Substances, divergence_of, memory_of, rates
 from viscoil.constraints.friction import divergence, friction
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
+from viscoil.sph.descent import strides
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.sums import Sums, chunk_totals, grand_total, hand_in, padded, workers
 
@@ -202,19 +203,13 @@ def begin_round(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums
 
 @qd.func(requires_top_level=True)
 def steer(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums):
-    """γ, δ → α, β. Stops when √(γ/γ₀) is below the tolerance, or when rounding has eaten the curvature d·A d."""
+    """γ, δ → α, β. Stops when √(γ/γ₀) is below the tolerance, or when nothing can be gained."""
     qd.loop_config(block_dim=256)
     for worker in range(qd.static(workers())):
         total = grand_total(worker, n, sums)
         if worker == 0:
             gamma = total[0]
-            delta = total[1]
-            beta = 0.0
-            curvature = delta
-            if s.scalars[1] > 0.0:
-                beta = gamma / qd.max(s.scalars[0], 1e-30)
-                curvature = delta - beta * gamma / s.scalars[1]
-            alpha = qd.select(curvature > 1e-6 * delta, gamma / qd.max(curvature, 1e-30), 0.0)
+            alpha, beta = strides(gamma, total[1], s.scalars[0], s.scalars[1])
             if left[()] <= 0:  # the body of a do-while runs once in any case
                 alpha = 0.0
             else:

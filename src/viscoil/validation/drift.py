@@ -2,7 +2,7 @@
 
 Drift is the root mean square distance to the best rigid placement of the undeformed cube, in particle spacings. The paper holds
 80 iterations on velocities and 80 on positions against 160 on positions only, both of the published Jacobi kind and without
-compliance. The accelerated solver, which needs a viscosity and gets 10⁵ Pa s, is drawn beside them, as is the printed algorithm.
+compliance. The accelerated solver, which needs a viscosity and gets 10⁵ Pa s, is drawn beside them, and the printed algorithm.
 """
 
 from typing import Any
