@@ -120,9 +120,9 @@ def _plot(outcome: Outcome, figure: Any) -> None:
     middle.plot(rope["time"][known], np.unwrap(rope["angle"][known]) / (2 * np.pi), color=BLUE)
     first, last = rope["span"]
     middle.axvspan(rope["time"][first], rope["time"][last], color=GREEN, alpha=0.15)
-    driven = max(("gravitational", "inertial"), key=rope["forces"].get)
-    words = f"{driven}: Ω = {rope['frequency']:.1f} rad/s, a₁ = {1e3 * rope['a1']:.1f} mm, R = {1e3 * rope['R']:.1f} mm"
-    middle.set_title(words, fontsize=8)
+    weight = rope["forces"]["gravitational"] / rope["forces"]["inertial"]
+    words = f"Ω = {rope['frequency']:.1f} rad/s, a₁ = {1e3 * rope['a1']:.1f} mm, R = {1e3 * rope['R']:.1f} mm"
+    middle.set_title(f"{words}, weight/inertia {weight:.1f}", fontsize=8)
     right = axes(figure, "scale [rad/s]", "measured [rad/s]", (1, 3, 3))
     for r in [rope, *outcome.data["others"]]:
         for (name, value), colour in zip(r["scales"].items(), (GREY, BLUE, RED), strict=True):
