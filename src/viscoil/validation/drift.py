@@ -2,7 +2,7 @@
 
 Drift is the root mean square distance to the best rigid placement of the undeformed cube, in particle spacings. The paper holds
 80 iterations on velocities and 80 on positions against 160 on positions only, both of the published Jacobi kind and without
-compliance. The accelerated solver, which needs a viscosity and gets 10⁵ Pa s, is drawn beside them, as is the printed algorithm.
+compliance. The printed algorithm and the accelerated solver, which needs a viscosity and gets 10⁵ Pa s, are drawn beside them.
 """
 
 from typing import Any
@@ -75,7 +75,7 @@ def _plot(outcome: Outcome, figure: Any) -> None:
             picture.semilogy(t, np.maximum(drift, 1e-3), color=colour, label=name)
         picture.set_ylim(1e-3, 20)
         plain_numbers(picture, "y")
-    picture.legend(fontsize=8, loc="upper left")
+    figure.legend(*picture.get_legend_handles_labels(), loc="outside lower center", ncols=len(VARIANTS), fontsize=8)
 
 
 def _blind(scene: dict[str, Any], number: int) -> None:
