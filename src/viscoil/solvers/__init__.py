@@ -22,6 +22,11 @@ SOLVERS: dict[str, SolverInfo] = {
     "dcpbd": SolverInfo(
         "Viscoelastic fluids by conformation constraints (Barreiro et al. 2017)", "viscoil.solvers.dcpbd", "DCPBD"
     ),
+    "dcpbd_jacobi": SolverInfo(
+        "Conformation constraints with the published Jacobi iterations (Barreiro et al. 2017), for comparison",
+        "viscoil.solvers.dcpbd_jacobi",
+        "DCPBDJacobi",
+    ),
     "pcisph": SolverInfo(
         "Predictive-corrective SPH (Solenthaler & Pajarola 2009), for comparison", "viscoil.solvers.pcisph", "PCISPH"
     ),

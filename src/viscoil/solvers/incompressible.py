@@ -232,6 +232,9 @@ class Incompressible:
         self.flow.used.fill(0)
         return used
 
+    def begin_frame(self) -> None:
+        """Nothing is carried over that a resumed run could not know."""
+
     def metrics(self) -> dict[str, float]:
         """Nothing besides the iterations."""
         return {}

@@ -23,7 +23,7 @@ from viscoil.solvers.incompressible import (
 )
 from viscoil.solvers.solver import StepNumbers, step_numbers
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.reduction import Sums, sum_chunks
+from viscoil.sph.sums import Sums
 from viscoil.steps.goal_gradients import Fit, FitNumbers, advance, allocate_fit, begin, goals, images, misfits, steer
 from viscoil.units import Count, Quantity, Slider
 
@@ -75,11 +75,9 @@ def _fit_stage(
     _hold(p, k, solids, parts, s, v)
     goals(p, s.predicted, s.velocity, k.count[0], near, torus, k.support[0], c, v, corrected, periodic)
     misfits(p, s.predicted, s.velocity, k.count[0], near, torus, k.support[0], v, sums, periodic)
-    sum_chunks(k.count[0], sums)
     begin(left, k.count[0], c, v, sums)
     while qd.graph.do_while(left):
         images(p, s.predicted, k.count[0], near, torus, k.support[0], v, sums, periodic)
-        sum_chunks(k.count[0], sums)
         steer(left, k.count[0], c, v, sums)
         advance(p, k.count[0], s.velocity, v)
 

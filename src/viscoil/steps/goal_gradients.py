@@ -17,9 +17,10 @@ from typing import Any
 import quadrants as qd
 
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, allocate_array, mat3, vec3
+from viscoil.sph.descent import strides
 from viscoil.sph.neighbors import NeighborList, Torus, separation
-from viscoil.sph.reduction import Sums, allocate_sums, total
 from viscoil.sph.smoothing import cubic, cubic_gradient, spiky
+from viscoil.sph.sums import Sums, allocate_sums, chunk_totals, grand_total, hand_in, padded, workers
 
 VECTORS = ("residual", "search", "image", "direction", "direction_image")
 
@@ -112,27 +113,32 @@ def misfits(
     periodic: qd.template(),
 ):  # fmt: skip
     """r = Σ_j V_j W_ij [½(G_i + G_j) x_ij − (u_i − u_j)]; a solid's sample takes the goal of whom it meets."""
-    for i in range(n):
-        r = vec3(0.0)
-        wanted = vec3(0.0)
-        if p.inverse_mass[i] > 0.0:
-            base = i * near.row[0]
-            for a in range(near.count[i]):
-                j = near.index[base + a * near.column[0]]
-                d = separation(x[i], x[j], torus, periodic)
-                other = s.goal[i]
-                if p.inverse_mass[j] != 0.0:
-                    other = s.goal[j]
-                weight = p.volume[j] * cubic(d.dot(d), h)
-                goal = weight * (0.5 * (s.goal[i] + other) @ d)
-                wanted += goal
-                r += goal - weight * (u[i] - u[j])
-        w = qd.max(p.inverse_mass[i], 0.0) * qd.cast(1 - s.held[i], qd.f32)
-        s.residual[i] = r
-        s.search[i] = w * r
-        s.direction[i] = vec3(0.0)
-        s.direction_image[i] = vec3(0.0)
-        sums.terms[i] = vec3(w * r.dot(r), w * wanted.dot(wanted), 0.0)
+    qd.loop_config(block_dim=256)  # what hand_in adds up
+    for i in range(padded(n)):
+        account = vec3(0.0)
+        if i < n:
+            r = vec3(0.0)
+            wanted = vec3(0.0)
+            if p.inverse_mass[i] > 0.0:
+                base = i * near.row[0]
+                for a in range(near.count[i]):
+                    j = near.index[base + a * near.column[0]]
+                    d = separation(x[i], x[j], torus, periodic)
+                    other = s.goal[i]
+                    if p.inverse_mass[j] != 0.0:
+                        other = s.goal[j]
+                    weight = p.volume[j] * cubic(d.dot(d), h)
+                    goal = weight * (0.5 * (s.goal[i] + other) @ d)
+                    wanted += goal
+                    r += goal - weight * (u[i] - u[j])
+            w = qd.max(p.inverse_mass[i], 0.0) * qd.cast(1 - s.held[i], qd.f32)
+            s.residual[i] = r
+            s.search[i] = w * r
+            s.direction[i] = vec3(0.0)
+            s.direction_image[i] = vec3(0.0)
+            account = vec3(w * r.dot(r), w * wanted.dot(wanted), 0.0)
+        hand_in(i, n, account, sums)
+    chunk_totals(n, sums)
 
 
 @qd.func(requires_top_level=True)
@@ -141,53 +147,55 @@ def images(
     periodic: qd.template(),
 ):  # fmt: skip
     """A z, and the terms of γ = r·z and δ = z·A z."""
-    for i in range(n):
-        image = vec3(0.0)
-        z = s.search[i]
-        if p.inverse_mass[i] > 0.0 and s.held[i] == 0:
-            base = i * near.row[0]
-            for a in range(near.count[i]):
-                j = near.index[base + a * near.column[0]]
-                d = separation(x[i], x[j], torus, periodic)
-                image += p.volume[j] * cubic(d.dot(d), h) * (z - s.search[j])
-        s.image[i] = image
-        sums.terms[i] = vec3(z.dot(s.residual[i]), z.dot(image), 0.0)
+    qd.loop_config(block_dim=256)
+    for i in range(padded(n)):
+        account = vec3(0.0)
+        if i < n:
+            image = vec3(0.0)
+            z = s.search[i]
+            if p.inverse_mass[i] > 0.0 and s.held[i] == 0:
+                base = i * near.row[0]
+                for a in range(near.count[i]):
+                    j = near.index[base + a * near.column[0]]
+                    d = separation(x[i], x[j], torus, periodic)
+                    image += p.volume[j] * cubic(d.dot(d), h) * (z - s.search[j])
+            s.image[i] = image
+            account = vec3(z.dot(s.residual[i]), z.dot(image), 0.0)
+        hand_in(i, n, account, sums)
+    chunk_totals(n, sums)
 
 
 @qd.func(requires_top_level=True)
 def begin(left: Flag, n: qd.i32, k: FitNumbers, s: Fit, sums: Sums):
     """How many iterations there may be: none when the velocities fit already."""
-    for _ in range(1):
-        sum_of = total(n, sums)
-        s.scalars[0] = sum_of[0]
-        s.scalars[1] = 0.0
-        s.scalars[3] = qd.max(sum_of[0], sum_of[1])
-        left[()] = qd.select(sum_of[0] > k.tolerance[0] * k.tolerance[0] * s.scalars[3], k.iterations[0], 0)
+    qd.loop_config(block_dim=256)
+    for worker in range(qd.static(workers())):
+        total = grand_total(worker, n, sums)
+        if worker == 0:
+            s.scalars[0] = total[0]
+            s.scalars[1] = 0.0
+            s.scalars[3] = qd.max(total[0], total[1])
+            left[()] = qd.select(total[0] > k.tolerance[0] * k.tolerance[0] * s.scalars[3], k.iterations[0], 0)
 
 
 @qd.func(requires_top_level=True)
 def steer(left: Flag, n: qd.i32, k: FitNumbers, s: Fit, sums: Sums):
-    """γ, δ → α, β, after Chronopoulos & Gear: one reduction per iteration."""
-    for _ in range(1):
-        sum_of = total(n, sums)
-        gamma = sum_of[0]
-        delta = sum_of[1]
-        beta = 0.0
-        curvature = delta
-        if s.scalars[1] > 0.0:
-            beta = gamma / qd.max(s.scalars[0], 1e-30)
-            curvature = delta - beta * gamma / s.scalars[1]
-        good_enough = gamma <= k.tolerance[0] * k.tolerance[0] * s.scalars[3]
-        alpha = 0.0
-        if curvature > 1e-6 * delta and not good_enough:
-            alpha = gamma / curvature
-        s.scalars[0] = gamma
-        s.scalars[1] = alpha
-        s.scalars[2] = beta
-        s.used[0] += 1
-        left[()] = qd.max(left[()] - 1, 0)  # the body of a do-while runs once in any case
-        if alpha <= 0.0:
-            left[()] = 0
+    """γ, δ → α, β, and whether to go on."""
+    qd.loop_config(block_dim=256)
+    for worker in range(qd.static(workers())):
+        total = grand_total(worker, n, sums)
+        if worker == 0:
+            gamma = total[0]
+            alpha, beta = strides(gamma, total[1], s.scalars[0], s.scalars[1])
+            if gamma <= k.tolerance[0] * k.tolerance[0] * s.scalars[3]:
+                alpha = 0.0
+            s.scalars[0] = gamma
+            s.scalars[1] = alpha
+            s.scalars[2] = beta
+            s.used[0] += 1
+            left[()] = qd.max(left[()] - 1, 0)  # the body of a do-while runs once in any case
+            if alpha <= 0.0:
+                left[()] = 0
 
 
 @qd.func(requires_top_level=True)
