@@ -17,7 +17,7 @@ import numpy as np
 from viscoil.validation.case import Case, Mutation, Outcome, Trial, at_least, at_most
 from viscoil.validation.spinning_block import rigid_deviation
 
-SPACING = 0.025
+SIZE = (0.6, 0.1, 0.1)  # m
 SPIN = 2.0  # rad/s
 VISCOSITY = 1e4  # Pa s, of the conformation constraints; Peer's method runs at its most viscous, ξ = 0
 METHODS = {
@@ -28,17 +28,18 @@ METHODS = {
 }
 
 
+def _spacing(quick: bool) -> float:
+    return SIZE[1] / (4 if quick else 8)
+
+
 def _scene(solver: dict[str, Any], quick: bool) -> dict[str, Any]:
-    cells = (24, 4, 4) if quick else (48, 8, 8)
     return {
-        "spacing": SPACING,
+        "spacing": _spacing(quick),
         "gravity": (0, 0, 0),
         "time": {"frames": 30 if quick else 60, "frame_time": 1 / 60, "steps_per_frame": 4},
         "solver": solver,
         "material": {"m": {"density": 1000.0, "viscosity": VISCOSITY}},
-        "fluid": [
-            {"material": "m", "shape": {"type": "box", "size": [n * SPACING for n in cells]}, "angular_velocity": (0, SPIN, 0)}
-        ],
+        "fluid": [{"material": "m", "shape": {"type": "box", "size": SIZE}, "angular_velocity": (0, SPIN, 0)}],
     }
 
 
@@ -48,7 +49,7 @@ def _measure(trial: Trial) -> Outcome:
         frames = list(trial.simulation(_scene(solver, trial.quick)).frames())
         x, v = (np.array([f[field] for f in frames], float) for field in ("position", "velocity"))
         momentum = np.linalg.norm(np.cross(x - x.mean(1, keepdims=True), v).sum(1), axis=1)
-        deviation = np.array([rigid_deviation(x[0], now) for now in x]) / SPACING
+        deviation = np.array([rigid_deviation(x[0], now) for now in x]) / _spacing(trial.quick)
         curves[name] = (np.array([f.time for f in frames]), momentum / momentum[0], deviation)
     (_, spin, ours), (_, _, one), (_, _, both), (_, plain, _) = curves.values()
     half = len(ours) // 2 if not trial.quick else len(ours) - 1  # half a second
