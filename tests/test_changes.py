@@ -205,6 +205,17 @@ def test_a_hand_on_a_number_ends_its_keyframes():
     assert scene.material["m"].at(1.0).viscosity == 7.0 and scene.material["m"].at(1.0).mobility == 0.5
 
 
+def test_what_became_a_plain_fluid_has_forgotten_its_strain():
+    sim = finished(Simulation(block({"modulus": 500.0}), "cpu"), 6)
+    assert np.abs(sim.world.get("conformation") - np.eye(3)).max() > 0.2
+    sim.update({"material.m.preset": "honey"})
+    assert np.abs(sim.world.get("conformation") - np.eye(3)).max() == 0
+    finished(sim, 8)
+    sim.update({"material.m.preset": "jelly"})
+    finished(sim, 9)
+    assert sim.metrics()["speed_max"] < 1.0, "jelly does not spring back to where it was before it was honey"
+
+
 def test_two_materials_in_one_scene_keep_their_own_numbers():
     """Same viscosity, different memory: a soft solid springs back to its height, its neighbour flows away."""
     boxes = [

@@ -1,9 +1,12 @@
 """Presets in small simulations: what stands, stands, what flows, flows; yielding, thinning and tautness by their numbers."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import kit  # noqa: F401  starts the backend
+from viscoil.cli import listing
 from viscoil.material import PRESETS, Material
 from viscoil.scene.schema import Scene
 from viscoil.simulate import Simulation
@@ -34,6 +37,12 @@ def left_standing(material, size, **changes):
     for _ in sim.frames():
         pass
     return sim.metrics()["height"] / start
+
+
+def test_the_documentation_lists_the_presets_as_they_are():
+    text = (Path(__file__).parents[1] / "docs" / "materials.md").read_text()
+    table = text.split("| name | numbers |\n|---|---|\n")[1].split("\n\n")[0]
+    assert table.splitlines() == [f"| {name} | {numbers} |" for name, numbers in listing.materials()]
 
 
 # --- standing and flowing ----------------------------------------------------------------------------------------------
@@ -108,7 +117,7 @@ def sheared(material, rate):
 
 
 def test_shampoo_thins_as_giesekus_says():
-    """Sheared at about 13 1/s its polymer carries 59 % of the stress that the viscosity at rest would give."""
+    """Sheared at about 13 1/s its polymer carries 60 % of the stress that the viscosity at rest would give."""
     shampoo = PRESETS["shampoo"]
     rate, shear = sheared(shampoo, 10.0)
     wi = shampoo.relaxation_time * rate

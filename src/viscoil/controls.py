@@ -279,7 +279,7 @@ def _set(owner: Any, key: str, value: Any, path: str) -> Callable[[], None]:
 def _set_preset(material: Material, name: Any) -> Callable[[], None]:
     """Makes a material another one altogether, colour and look included; its keyframes are gone."""
     before = dict(vars(material))
-    vars(material).update(vars(type(material)(preset=name).model_copy(deep=True)))
+    vars(material).update(vars(type(material).model_validate({"preset": name}).model_copy(deep=True)))
     return lambda: vars(material).update(before)
 
 

@@ -450,6 +450,7 @@ class Simulation:
         values: dict[str, Any] = {
             f"particles/{name}": world.get(name) for name, field in FIELDS.items() if field.saved
         }
+        values |= {f"carried/{name}": rows.get(world.count) for name, rows in world.carried.items()}
         values |= {
             "time": world.time, "steps": world.steps, "frame": self.frame_index, "next_id": world.next_id,
             "capacity": world.capacity, "boundary_count": world.boundary_count, "largest_speed": self._largest_speed,
@@ -465,6 +466,7 @@ class Simulation:
         """Continues from what :meth:`state` returned for the same scene."""
         world = self.world
         missing = [n for n, f in FIELDS.items() if f.saved and f"particles/{n}" not in state]
+        missing += [name for name in world.carried if f"carried/{name}" not in state]
         if missing or len(np.atleast_1d(state["layers"])) != len(self.nozzles):
             raise RunFolderError(
                 "the checkpoint does not fit this scene: "
@@ -477,6 +479,9 @@ class Simulation:
         for name, field in FIELDS.items():
             if field.saved and count:
                 world.set(name, state[f"particles/{name}"])
+        for name, rows in world.carried.items():
+            if count:
+                rows.set(state[f"carried/{name}"])
         if int(state["uniform"]):
             world.learn_uniform()
         world.time, world.steps, world.next_id = float(state["time"]), int(state["steps"]), int(state["next_id"])

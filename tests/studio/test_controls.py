@@ -10,7 +10,7 @@ import pytest
 
 from kit import box_scene
 from viscoil import solvers
-from viscoil.controls import Control, apply, controls, scene_controls
+from viscoil.controls import Control, apply, controls, ingredients, scene_controls
 from viscoil.errors import SceneError
 from viscoil.material import MAXWELL, PRESETS, Material
 from viscoil.scene.load import load
@@ -191,6 +191,31 @@ def test_one_of_the_three_follows_from_the_two_others(given, key, value, then):
     with pytest.raises(SceneError, match=f"{key}: expected"):
         apply(scene, f"material.water.{key}", "much")
     assert scene.material["water"].model_dump() == before
+
+
+def test_a_preset_makes_another_material_of_it_and_can_be_taken_back():
+    scene = box_scene(0.05, material={"water": {"preset": "honey", "viscosity": 3, "changes": [{"time": 1, "viscosity": 1}]}})
+    before = scene.material["water"].model_dump()
+    assert ingredients(scene)[0].preset == "" and ingredients(scene)[0].text == "1420 kg/m³ · 3 Pa s"
+    undo = apply(scene, "material.water.preset", "slime")
+    assert scene.material["water"].model_dump(exclude={"source"}) == {
+        **PRESETS["slime"].model_dump(exclude={"source"}), "preset": "slime"
+    }  # fmt: skip
+    assert ingredients(scene)[0].preset == "slime" and ingredients(scene)[0].colour == PRESETS["slime"].colour
+    undo()
+    assert scene.material["water"].model_dump() == before
+    with pytest.raises(SceneError, match=r'unknown preset "honney".*Did you mean "honey"'):
+        apply(scene, "material.water.preset", "honney")
+    assert scene.material["water"].model_dump() == before
+
+
+def test_a_preset_that_a_scene_only_names_is_its_own_after_a_change():
+    scene = box_scene(0.05)
+    assert ingredients(scene)[0].preset == "water"
+    undo = apply(scene, "material.water.preset", "jelly")
+    assert ingredients(scene)[0].preset == "jelly" and PRESETS["water"].modulus is None
+    undo()
+    assert scene.material == {}
 
 
 # --- scenes ----------------------------------------------------------------------------------------------------------

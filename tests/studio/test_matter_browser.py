@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 from playwright.sync_api import expect, sync_playwright
-from studio.test_browser import CHROMIUM, FLAGS, PATIENCE, Errors, Patient, picture, press, slider, tab, wait_until
 
 from kit import box_scene
+from studio.test_browser import CHROMIUM, FLAGS, PATIENCE, Errors, Patient, picture, press, slider, tab, wait_until
 from viscoil.material import PRESETS
 from viscoil.scene.load import load
 

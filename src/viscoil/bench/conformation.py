@@ -94,6 +94,7 @@ def measure(load: Load, device: str, threads: int | None, projection: str = "cg"
     for _ in range(FRAMES):
         backend.synchronise()
         begin = perf_counter()
+        sim.solver.begin_frame()
         for _ in range(load.steps):
             sim.solver.step(sim.world, load.dt)
         backend.synchronise()

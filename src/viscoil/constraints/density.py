@@ -52,15 +52,15 @@ def coincident(a: qd.i32, b: qd.i32, h: qd.f32) -> vec3:
 
 @qd.func
 def multiplier_of(
-    i: qd.i32, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: DensityNumbers, wall: qd.f32, toward: vec3,
-    published: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    i: qd.i32, p: Particles, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, wall: qd.f32,
+    toward: vec3, published: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """(λ_i of eq. 11, max(C_i, 0)) of a moving particle; ``wall`` and ``toward``: density of the walls and its gradient.
 
-    ``uniform``: all particles share one volume and one mass, so neighbours' need not be read.
+    ``first``: where in x the particles begin. ``uniform``: all share one volume and one mass; neighbours' are not read.
     """
     h = c.support[0]
-    xi = x[i]
+    xi = x[first + i]
     volume = p.volume[i]
     mobility = p.inverse_mass[i]
     density = volume * density_weight(0.0, h, published) + wall
@@ -72,7 +72,7 @@ def multiplier_of(
         some = fetch(near, i, count, batch)
         for lane in qd.static(range(lanes())):
             j = some[lane]
-            d = separation(xi, x[j], torus, periodic)
+            d = separation(xi, x[first + j], torus, periodic)
             r2 = d.dot(d)
             if qd.static(not uniform):
                 volume = p.volume[j]
@@ -109,7 +109,7 @@ def multipliers(
         multiplier[i] = 0.0
         if p.inverse_mass[i] > 0.0:
             value, left = multiplier_of(
-                i, p, x, near, torus, c, wall[i], wall_gradient[i], published, uniform, periodic
+                i, p, x, 0, near, torus, c, wall[i], wall_gradient[i], published, uniform, periodic
             )
             multiplier[i] = value
             error[i] = left
@@ -136,8 +136,8 @@ def pair_weight(
 
 @qd.func
 def correction_of(
-    i: qd.i32, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: DensityNumbers, multiplier: Floats,
-    toward: vec3, power: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    i: qd.i32, p: Particles, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
+    multiplier: Floats, toward: vec3, power: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ) -> vec3:  # fmt: skip
     """Δx_i of eq. 14 of a moving particle; ``power`` is n of eq. 13.
 
@@ -149,7 +149,7 @@ def correction_of(
     repulsion = c.repulsion[0] / w
     reference = c.reference[0]
     touching = 1e-12 * h * h
-    xi = x[i]
+    xi = x[first + i]
     own = multiplier[i]
     volume = p.volume[i]
     other = volume
@@ -160,7 +160,7 @@ def correction_of(
         some = fetch(near, i, count, batch)
         for lane in qd.static(range(lanes())):
             j = some[lane]
-            d = separation(xi, x[j], torus, periodic)
+            d = separation(xi, x[first + j], torus, periodic)
             r2 = d.dot(d)
             number += qd.select(r2 < touching, 1, 0)
             if qd.static(not uniform):
@@ -171,7 +171,7 @@ def correction_of(
     if number > batches(count) * qd.static(lanes()) - count:  # what fills up the last batch lies at distance zero
         for k in range(count):
             j = near.index[i * near.row[0] + k * near.column[0]]
-            d = separation(xi, x[j], torus, periodic)
+            d = separation(xi, x[first + j], torus, periodic)
             r2 = d.dot(d)
             if r2 < touching:
                 repulsion = pair_repulsion(c.repulsion[0], w, p.inverse_mass[j])
@@ -191,7 +191,7 @@ def corrections(
         correction[i] = vec3(0.0)
         if p.inverse_mass[i] > 0.0:
             correction[i] = correction_of(
-                i, p, x, near, torus, c, multiplier, wall_gradient[i], power, uniform, periodic
+                i, p, x, 0, near, torus, c, multiplier, wall_gradient[i], power, uniform, periodic
             )
 
 

@@ -13,9 +13,10 @@ iterations and broke that):
                 worst spectrum between 1 (rigid motion) and that
     jacobi      u ← u + ω w r, the stationary iteration that the paper's relaxation amounts to
 
-Solids: the velocity of a particle that touches one is given (no slip), or its normal part is. That takes rows and columns
-out of the system and leaves it symmetric. In the next round whoever a wall would have to pull is let go, whoever would enter
-one is held, and the solver goes on from where it was: an active set.
+Solids: the velocity of a particle that touches one is given (no slip), or its normal part is; beside a no-slip wall the
+tangential part is (wall_friction.py). That takes rows and columns out of the system and leaves it symmetric. In the next
+round whoever a wall would have to pull is let go, whoever would enter one is held, and the solver goes on from where it was:
+an active set.
 """
 
 from dataclasses import dataclass
@@ -34,19 +35,19 @@ class Projection:
     """Memory of the projection, one element per particle except where noted."""
 
     u: Vectors  # the unknown [m/s]
-    free: Vectors  # u*, without friction [m/s]; after the first round with the impulse of the remembered stress
+    free: Vectors  # u*, without friction [m/s]; then with the impulse of the remembered stress
     residual: Vectors  # r = b − A u, true for held particles as well: theirs is what the wall must take
     search: Vectors  # z, the preconditioned residual
     image: Vectors  # A z
     direction: Vectors  # d
     direction_image: Vectors  # A d
     normal: Vectors  # of the solid a held particle touches
-    held: Ints  # 0 free, 1 normal velocity given, 2 velocity given
+    held: Ints  # 0 free, 1 normal velocity given, 2 velocity given, 3 tangential velocity given
     viscosity: Floats  # ν [m²/s]
     bulk: Floats  # q
     stress: Matrices  # T of the elastic stress
     scalars: Floats  # γ, α, β, γ at the start of the step
-    progress: Ints  # iterations: in this step, since last asked; rounds in this step
+    progress: Ints  # iterations: in this step, since last asked; rounds in this step (set to 0 before the first)
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ def allowed(v: vec3, n: vec3, held: qd.i32) -> vec3:
         result = vec3(0.0)
     elif held == 1:
         result = v - n * n.dot(v)
+    elif held == 3:
+        result = n * n.dot(v)
     return result
 
 
@@ -96,6 +99,17 @@ def set_up(
 
 
 @qd.func(requires_top_level=True)
+def remember(
+    p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, s: Projection,
+    periodic: qd.template(),
+):  # fmt: skip
+    """Adds the impulse of the remembered stress to what friction starts from: b."""
+    for i in range(n):
+        if p.inverse_mass[i] > 0.0:
+            s.free[i] += p.inverse_mass[i] * dt * divergence_of(i, s.stress, x, p, near, torus, h, periodic)
+
+
+@qd.func(requires_top_level=True)
 def bulk_pressures(
     u: Vectors, p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, h: qd.f32, k: Substances,
     s: Projection, uniform: qd.template(), periodic: qd.template(),
@@ -113,9 +127,9 @@ def bulk_pressures(
 @qd.func(requires_top_level=True)
 def residuals(
     p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, c: ProjectionNumbers,
-    s: Projection, sums: Sums, remembering: qd.template(), uniform: qd.template(), even: qd.template(), periodic: qd.template(),
+    s: Projection, sums: Sums, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """r = b − A u and z = w r, and the terms of γ = r·z. ``remembering``: adds the impulse of the remembered stress to b."""
+    """r = b − A u and z = w r, and the terms of γ = r·z."""
     qd.loop_config(block_dim=256)  # what hand_in adds up
     for i in range(padded(n)):
         account = vec3(0.0)
@@ -127,8 +141,6 @@ def residuals(
                 drag = friction(
                     i, s.u, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, uniform, even, periodic
                 )
-                if qd.static(remembering):
-                    s.free[i] += w * dt * divergence_of(i, s.stress, x, p, near, torus, h, periodic)
                 r = (s.free[i] - s.u[i]) / w + dt * drag
                 z = w * allowed(r, s.normal[i], s.held[i])
                 account[0] = z.dot(r)
@@ -171,17 +183,16 @@ def images(
 
 
 @qd.func(requires_top_level=True)
-def begin_round(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums, first: qd.template()):
+def begin_round(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums):
     """γ of what :func:`residuals` found, and how many iterations this round may take: a share of what the step has left."""
     qd.loop_config(block_dim=256)
     for worker in range(qd.static(workers())):
         total = grand_total(worker, n, sums)
         if worker == 0:
             gamma = total[0]
-            if qd.static(first):
+            if s.progress[2] == 0:
                 s.scalars[3] = gamma
                 s.progress[0] = 0
-                s.progress[2] = 0
             s.scalars[0] = gamma
             s.scalars[1] = 0.0
             s.progress[2] += 1

@@ -35,6 +35,11 @@ def _walls(scene: Any) -> list[Any]:
     ]
 
 
+def _remembers(material: Material) -> bool:
+    """Whether it is elastic at all."""
+    return material.maxwell()[1] > 0
+
+
 def _inside_period(x: np.ndarray, domain: Any) -> np.ndarray:
     """Which points lie in the periodic box: of a wall longer than the period, every image is wanted once."""
     inside = np.ones(len(x), bool)
@@ -82,6 +87,7 @@ class Built:
         self._taken = [material.model_copy() for material in present]
         solver.take_materials(present)
         self.world.evolve(method.evolves)
+        self.world.carry(getattr(solver, "carried", {}))
         return solver
 
     # --- materials that change in time -------------------------------------------------------------------------------
@@ -95,6 +101,9 @@ class Built:
             self.materials = {name: scene.material_named(name) for name in self.materials}
         present = list(self.present().values())
         if present != self._taken:
+            forgetting = any(map(_remembers, self._taken)) and not any(map(_remembers, present))
+            if forgetting and "conformation" in self.solver.evolves:  # nobody would relax it, and it would come back later
+                self.world.set("conformation", np.tile(np.eye(3, dtype=np.float32), (self.world.count, 1, 1)))
             self._taken = [material.model_copy() for material in present]
             self.solver.take_materials(present)
 

@@ -26,16 +26,18 @@ from viscoil.constraints.velocity_projection import (
     bulk_pressures,
     first_stride,
     images,
+    remember,
     residuals,
     set_up,
     steer,
     stride,
 )
+from viscoil.constraints.wall_friction import nearest_wall
 from viscoil.constraints.walls import wall_density
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Uploaded, Vectors, allocate_array, mat3, vec3
-from viscoil.solids.sdf import Parts, Solids, distance, normal
+from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import SolverParams, StepNumbers, step_numbers
-from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, search
+from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.sums import Sums, allocate_sums, chunk_totals, grand_total, hand_in, padded, total_on_host, workers
 from viscoil.steps.conformation import next_conformation
 from viscoil.steps.integrate import corrected_velocities, moved
@@ -44,9 +46,9 @@ from viscoil.units import Count, Quantity, Slider
 
 DENSITY_LIMIT = 1.2  # as in pbf: Jacobi's share of the stiffest mode of the density constraint
 BULK = 5.0  # resistance against changes of volume, in viscosities: a stretched rope keeps 85 % of its volume's rate
-POWER_ITERATIONS = 16  # of the estimate of the largest eigenvalue
-SAFETY = 1.15  # on that estimate, which comes from below; neighbourhoods change until the next one
-SCRATCH_VECTORS = ("predicted", "other", "wall_gradient", "weight")
+POWER_ITERATIONS = 24  # of the estimate of the largest eigenvalue
+SAFETY = 1.4  # on that estimate, which comes from below; neighbourhoods change until the next frame's (1.15 once blew up)
+SCRATCH_VECTORS = ("wall_gradient", "weight")
 PROJECTION_VECTORS = ("u", "free", "residual", "search", "image", "direction", "direction_image", "normal")
 
 
@@ -74,14 +76,14 @@ class DCPBDParams(SolverParams):
 class Scratch:
     """Memory of one step besides the projection's."""
 
-    predicted: Vectors  # x* [m]
-    other: Vectors  # x* after every other density iteration [m]
+    predicted: Vectors  # x* [m]; twice the capacity, because the density iterations go back and forth between two halves
     wall_gradient: Vectors  # [1/m]
     weight: Vectors  # E of conformation.py
     multiplier: Floats  # of the density constraint [m²]
     clear: Floats  # at least this far from all solids [m]
     inverse: Matrices  # B⁻¹
     clamped: Ints  # eigenvalues of Q that were brought back
+    half: Ints  # that the next density iteration reads: before its multipliers, after them
 
 
 @qd.func(requires_top_level=True)
@@ -97,66 +99,46 @@ def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scra
             x = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts)
             clear = clearance(x, k.solids[0], solids, parts)
         v.free[i] = free
+        v.u[i] = free
+        v.held[i] = 0
         s.predicted[i] = x
         s.clear[i] = clear
-
-
-@qd.func
-def _nearest(x: vec3, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts):
-    """(normal of the nearest solid, its friction)."""
-    gap = 1e30
-    n = vec3(0.0)
-    rough = 0.0
-    for solid in range(number):
-        local = solids.rotation[solid].transpose() @ (x - solids.position[solid])
-        if local.norm() - solids.bound[solid] < gap:
-            phi = distance(solid, local, solids, parts)
-            if phi < gap:
-                gap = phi
-                n = solids.rotation[solid] @ normal(solid, local, 0.05 * radius, solids, parts)
-                rough = solids.friction[solid]
-    return n, rough
+        if i == 0:
+            v.progress[2] = 0
 
 
 @qd.func(requires_top_level=True)
-def _hold(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection, first: qd.template()):
+def _hold(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection):
     """Who touches a solid keeps the velocity that contact leaves it; whom a wall would have to pull is let go."""
     for i in range(k.count[0]):
-        if qd.static(first):
-            v.held[i] = 0
-            v.u[i] = v.free[i]
         if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0]:
-            if v.held[i] > 0 and v.normal[i].dot(v.residual[i]) > 0.0:
+            if (v.held[i] == 1 or v.held[i] == 2) and v.normal[i].dot(v.residual[i]) > 0.0:
                 v.held[i] = 0
-            elif v.held[i] == 0:
+            if v.held[i] == 0 or v.held[i] == 3:
                 wanted = p.position[i] + k.dt[0] * v.u[i]
                 reached = resolve_all(wanted, p.position[i], k.radius[0], k.solids[0], solids, parts)
+                clings, n, rough, wall = nearest_wall(reached, k.dt[0], k.radius[0], k.solids[0], solids, parts)
+                v.normal[i] = n
+                v.held[i] = 0
                 if (reached - wanted).norm() > 1e-4 * k.radius[0]:
-                    n, rough = _nearest(reached, k.radius[0], k.solids[0], solids, parts)
-                    v.normal[i] = n
                     v.held[i] = qd.select(rough > 1e6, 2, 1)
                     v.u[i] = (reached - p.position[i]) / k.dt[0]
+                elif clings == 1:
+                    v.held[i] = 3
+                    v.u[i] = wall + n * n.dot(v.u[i] - wall)
 
 
 @qd.func(requires_top_level=True)
 def _begin(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, first: qd.template(), elastic: qd.template(),
-    uniform: qd.template(), even: qd.template(), periodic: qd.template(),
+    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, uniform: qd.template(), even: qd.template(),
+    periodic: qd.template(),
 ):  # fmt: skip
-    """What a round of the velocity projection starts from: who is held, viscosities and stress, and b − A u."""
-    _hold(p, k, solids, parts, s, v, first)
-    if qd.static(first):
-        if qd.static(elastic):
-            gradient_corrections(
-                p, s.predicted, k.count[0], near, torus, k.support[0], 6, s.inverse, s.weight, periodic
-            )
-        set_up(p, k.count[0], k.dt[0], m, c, s.inverse, v, elastic)
+    """What a round of the velocity projection starts from: who is held, and b − A u."""
+    _hold(p, k, solids, parts, s, v)
     bulk_pressures(v.u, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
-    residuals(
-        p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, sums, first and elastic, uniform, even, periodic
-    )
-    begin_round(left, k.count[0], c, v, sums, first)
+    residuals(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, sums, uniform, even, periodic)
+    begin_round(left, k.count[0], c, v, sums)
 
 
 @qd.func(requires_top_level=True)
@@ -177,13 +159,26 @@ def _predict_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s
 
 
 @qd.kernel(graph=True, fastcache=True)
+def _prepare_stage(
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers, s: Scratch,
+    v: Projection, elastic: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Viscosities, and what the material remembers."""
+    if qd.static(elastic):
+        gradient_corrections(p, s.predicted, k.count[0], near, torus, k.support[0], 6, s.inverse, s.weight, periodic)
+    set_up(p, k.count[0], k.dt[0], m, c, s.inverse, v, elastic)
+    if qd.static(elastic):
+        remember(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], v, periodic)
+
+
+@qd.kernel(graph=True, fastcache=True)
 def _gradients_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, first: qd.Template, elastic: qd.Template,
-    uniform: qd.Template, even: qd.Template, periodic: qd.Template,
+    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, uniform: qd.Template, even: qd.Template,
+    periodic: qd.Template,
 ):  # fmt: skip
     """One round of the velocity projection by conjugate gradients: u* → u**."""
-    _begin(left, p, k, near, torus, m, c, solids, parts, s, v, sums, first, elastic, uniform, even, periodic)
+    _begin(left, p, k, near, torus, m, c, solids, parts, s, v, sums, uniform, even, periodic)
     while qd.graph.do_while(left):
         _iterate(left, p, k, near, torus, m, c, s, v, sums, uniform, even, periodic)
 
@@ -191,11 +186,11 @@ def _gradients_stage(
 @qd.kernel(graph=True, fastcache=True)
 def _strides_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, first: qd.Template, elastic: qd.Template,
-    uniform: qd.Template, even: qd.Template, periodic: qd.Template,
+    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, uniform: qd.Template, even: qd.Template,
+    periodic: qd.Template,
 ):  # fmt: skip
     """The same by Chebyshev's or Jacobi's iteration, two at a time: directions go back and forth between two arrays."""
-    _begin(left, p, k, near, torus, m, c, solids, parts, s, v, sums, first, elastic, uniform, even, periodic)
+    _begin(left, p, k, near, torus, m, c, solids, parts, s, v, sums, uniform, even, periodic)
     first_stride(left, p, k.count[0], c, v)
     while qd.graph.do_while(left):
         bulk_pressures(v.search, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
@@ -213,13 +208,9 @@ def _strides_stage(
 @qd.kernel(graph=True, fastcache=True)
 def _estimate_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    s: Scratch, v: Projection, sums: Sums, number: Ints, elastic: qd.Template, uniform: qd.Template, even: qd.Template,
-    periodic: qd.Template,
+    s: Scratch, v: Projection, sums: Sums, number: Ints, uniform: qd.Template, even: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """The largest eigenvalue of w A, by power iteration from velocities that alternate wildly: into scalars[4]."""
-    if qd.static(elastic):
-        gradient_corrections(p, s.predicted, k.count[0], near, torus, k.support[0], 6, s.inverse, s.weight, periodic)
-    set_up(p, k.count[0], k.dt[0], m, c, s.inverse, v, elastic)
     for i in range(k.count[0]):
         v.residual[i] = vec3(0.0)
         v.search[i] = vec3(0.0)
@@ -243,8 +234,8 @@ def _estimate_stage(
             v.search[i] = p.inverse_mass[i] * v.image[i] / qd.max(v.scalars[4], 1e-30)
 
 
-@qd.func(requires_top_level=True)
-def _settle(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums):
+@qd.kernel(graph=True, fastcache=True)
+def _settle_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums):
     """x** = x⁰ + Δt u**; where that aimed at is kept in ``free``. Accounts of what the projection left: r·wr, u·r and the
     power of the friction, Δt u·F(u) = u·(r − (u* − u)/w)."""
     qd.loop_config(block_dim=256)
@@ -265,78 +256,61 @@ def _settle(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scrat
                 if s.clear[i] < k.support[0]:
                     x = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts)
                 s.predicted[i] = x
-            s.other[i] = s.predicted[i]
+            s.predicted[s.predicted.shape[0] // 2 + i] = s.predicted[i]
+            if i == 0:
+                s.half[0] = k.iterations[0] % 2  # so that the last iteration writes the first half
         hand_in(i, k.count[0], account, sums)
     chunk_totals(k.count[0], sums)
 
 
-@qd.kernel(graph=True, fastcache=True)
-def _settle_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums):
-    _settle(p, k, solids, parts, s, v, sums)
-
-
 @qd.func(requires_top_level=True)
 def _weigh(
-    left: Flag, x: Vectors, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers,
-    solids: Solids, parts: Parts, s: Scratch, second: qd.template(), walled: qd.template(), uniform: qd.template(),
-    periodic: qd.template(),
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids, parts: Parts,
+    s: Scratch, walled: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """Multipliers of the density constraint at x, walls included. The second of a pair rests when the number is odd."""
+    """Multipliers of the density constraint, walls included."""
     for i in range(k.count[0]):
+        first = s.half[0] * (s.predicted.shape[0] // 2)
         value = 0.0
-        if p.inverse_mass[i] > 0.0 and (qd.static(not second) or left[()] > 0 or k.iterations[0] % 2 == 0):
+        if p.inverse_mass[i] > 0.0:
             wall = 0.0
             toward = vec3(0.0)
             if qd.static(walled):
                 if s.clear[i] < k.support[0]:
-                    share, slope = wall_density(x[i], k.support[0], k.solids[0], solids, parts)
+                    share, slope = wall_density(s.predicted[first + i], k.support[0], k.solids[0], solids, parts)
                     wall = share
                     toward = slope
                 s.wall_gradient[i] = toward
-            found, _error = multiplier_of(i, p, x, near, torus, c, wall, toward, False, uniform, periodic)
+            found, _error = multiplier_of(i, p, s.predicted, first, near, torus, c, wall, toward, False, uniform, periodic)
             value = found
         s.multiplier[i] = value
-        if i == 0 and qd.static(not second):
-            left[()] = qd.max(left[()] - 1, 0)
+        if i == 0:
+            s.half[1] = s.half[0]
 
 
 @qd.func(requires_top_level=True)
 def _move(
-    left: Flag, x: Vectors, y: Vectors, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers,
-    solids: Solids, parts: Parts, s: Scratch, second: qd.template(), walled: qd.template(), uniform: qd.template(),
-    periodic: qd.template(),
+    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
+    parts: Parts, s: Scratch, walled: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """y = x + Δx, and contact."""
+    """x* ← x* + Δx, and contact: from one half of the array to the other, so that all read what was there before."""
     for i in range(k.count[0]):
-        place = x[i]
-        if p.inverse_mass[i] > 0.0 and (qd.static(not second) or left[()] > 0 or k.iterations[0] % 2 == 0):
+        length = s.predicted.shape[0] // 2
+        first = s.half[1] * length
+        place = s.predicted[first + i]
+        if p.inverse_mass[i] > 0.0:
             toward = vec3(0.0)
             if qd.static(walled):
                 toward = s.wall_gradient[i]
-            change = correction_of(i, p, x, near, torus, c, s.multiplier, toward, 1, uniform, periodic)
+            change = correction_of(i, p, s.predicted, first, near, torus, c, s.multiplier, toward, 1, uniform, periodic)
             place += change
             s.clear[i] -= change.norm()
             if s.clear[i] < k.support[0]:
                 place = resolve_all(place, p.position[i], k.radius[0], k.solids[0], solids, parts)
-        y[i] = place
-
-
-@qd.func(requires_top_level=True)
-def _start(left: Flag, k: StepNumbers):
-    for _ in range(1):
-        left[()] = (k.iterations[0] + 1) // 2
-
-
-@qd.func(requires_top_level=True)
-def _relax(
-    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, s: Scratch, walled: qd.template(), uniform: qd.template(), periodic: qd.template(),
-):  # fmt: skip
-    """Two iterations of the density constraint, from one array to the other and back."""
-    _weigh(left, s.predicted, p, k, near, torus, c, solids, parts, s, False, walled, uniform, periodic)
-    _move(left, s.predicted, s.other, p, k, near, torus, c, solids, parts, s, False, walled, uniform, periodic)
-    _weigh(left, s.other, p, k, near, torus, c, solids, parts, s, True, walled, uniform, periodic)
-    _move(left, s.other, s.predicted, p, k, near, torus, c, solids, parts, s, True, walled, uniform, periodic)
+        s.predicted[length - first + i] = place
+        if i == 0:
+            s.half[0] = 1 - s.half[1]
+            left[()] = qd.max(left[()] - 1, 0)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -345,15 +319,17 @@ def _solve_stage(
     parts: Parts, s: Scratch, walled: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """x** → x: density and contact."""
-    _start(left, k)
+    for _ in range(1):
+        left[()] = k.iterations[0]
     while qd.graph.do_while(left):
-        _relax(left, p, k, near, torus, c, solids, parts, s, walled, uniform, periodic)
+        _weigh(p, k, near, torus, c, solids, parts, s, walled, uniform, periodic)
+        _move(left, p, k, near, torus, c, solids, parts, s, walled, uniform, periodic)
 
 
-@qd.func(requires_top_level=True)
-def _finish(
+@qd.kernel(graph=True, fastcache=True)
+def _finish_stage(
     p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: SpreadingNumbers, s: Scratch,
-    v: Projection, status: Ints, elastic: qd.template(), periodic: qd.template(),
+    v: Projection, status: Ints, elastic: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """u with what the positions were corrected by, the conformation at the end of the step, and even distances."""
     corrected_velocities(p, k.count[0], k.dt[0], k.farthest[0], v.free, s.predicted, v.u, status)
@@ -363,38 +339,6 @@ def _finish(
                 gradient = gradient_of(i, v.u, s.predicted, p, near, torus, k.support[0], s.inverse, periodic)
                 p.conformation[i] = next_conformation(p.conformation[i], gradient, k.dt[0], p.material[i], m, s.clamped)
     spread_and_commit(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, m, v.u, periodic)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _finish_stage(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: SpreadingNumbers, s: Scratch,
-    v: Projection, status: Ints, elastic: qd.Template, periodic: qd.Template,
-):  # fmt: skip
-    _finish(p, k, near, torus, m, c, s, v, status, elastic, periodic)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _whole_step(
-    left: Flag, p: Particles, k: StepNumbers, cells: Cells, torus: Torus, sk: SearchNumbers, near: NeighborList, m: Substances,
-    c: ProjectionNumbers, dc: DensityNumbers, pc: SpreadingNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection,
-    sums: Sums, status: Ints, walled: qd.Template, elastic: qd.Template, uniform: qd.Template, even: qd.Template,
-    periodic: qd.Template, depth: qd.Template,
-):  # fmt: skip
-    """Algorithm 2 with conjugate gradients as one graph: what a GPU runs when nobody asks for the time of its stages."""
-    _predict(p, k, solids, parts, s, v)
-    search(cells, torus, s.predicted, p.id, p.inverse_mass, sk, near, periodic, depth)
-    _begin(left, p, k, near, torus, m, c, solids, parts, s, v, sums, True, elastic, uniform, even, periodic)
-    while qd.graph.do_while(left):
-        _iterate(left, p, k, near, torus, m, c, s, v, sums, uniform, even, periodic)
-    if qd.static(walled):
-        _begin(left, p, k, near, torus, m, c, solids, parts, s, v, sums, False, elastic, uniform, even, periodic)
-        while qd.graph.do_while(left):
-            _iterate(left, p, k, near, torus, m, c, s, v, sums, uniform, even, periodic)
-    _settle(p, k, solids, parts, s, v, sums)
-    _start(left, k)
-    while qd.graph.do_while(left):
-        _relax(left, p, k, near, torus, dc, solids, parts, s, walled, uniform, periodic)
-    _finish(p, k, near, torus, m, pc, s, v, status, elastic, periodic)
 
 
 class DCPBD:
@@ -424,8 +368,10 @@ class DCPBD:
         self.scratch = Scratch(
             **{name: allocate_array(vec3, capacity) for name in SCRATCH_VECTORS},
             **{name: allocate_array(qd.f32, capacity) for name in ("multiplier", "clear")},
+            predicted=allocate_array(vec3, 2 * capacity),
             inverse=allocate_array(mat3, capacity),
             clamped=allocate_array(qd.i32, 1),
+            half=allocate_array(qd.i32, 2),
         )
         self.projection = Projection(
             **{name: allocate_array(vec3, capacity) for name in PROJECTION_VECTORS},
@@ -493,29 +439,24 @@ class DCPBD:
     def step(self, world: Any, dt: float) -> None:
         """Algorithm 2."""
         p, s, v, c, m, sums = world.particles, self.scratch, self.projection, self.params, self.substances, self.sums
-        search_, near, torus, periodic = world.neighbors, world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
+        near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
         solids, parts, left, walled = world.solids.device, world.solids.parts, backend.loop_counter(), bool(len(world.solids))
         k, density = step_numbers(self._step, world, c, dt), self.density_numbers(world)
         spreading = self._spreading.set(spacing=world.spacing, strength=c.spreading)
         self._count, self._iterations = world.count, self._iterations + c.iterations
-        variant = (self._elastic, world.uniform, self._even, periodic)
-        if backend.current().is_gpu and not world.stages.precise and c.projection == "cg" and c.contact_rounds == 2:
-            _whole_step(
-                left, p, k, search_.cells, torus, search_.numbers(world.count), near, m, self._numbers(world), density,
-                spreading, solids, parts, s, v, sums, world.status, walled, *variant, search_.scan_depth,
-            )  # fmt: skip
-            return
+        variant = (world.uniform, self._even, periodic)
         with world.stages("integrate"):
             _predict_stage(p, k, solids, parts, s, v)
         with world.stages("neighbours"):
-            search_.find(s.predicted, p, world.count)
+            world.neighbors.find(s.predicted, p, world.count)
         with world.stages("project"):
+            _prepare_stage(p, k, near, torus, m, self._numbers(world), s, v, self._elastic, periodic)
             if c.projection != "cg" and self._largest is None:
                 self._estimate(world, k, variant)
             numbers = self._numbers(world)
             project = _gradients_stage if c.projection == "cg" else _strides_stage
-            for number in range(c.contact_rounds if walled else 1):
-                project(left, p, k, near, torus, m, numbers, solids, parts, s, v, sums, number == 0, *variant)
+            for _ in range(c.contact_rounds if walled else 1):
+                project(left, p, k, near, torus, m, numbers, solids, parts, s, v, sums, *variant)
             _settle_stage(p, k, solids, parts, s, v, sums)
         with world.stages("solve"):
             _solve_stage(left, p, k, near, torus, density, solids, parts, s, walled, world.uniform, periodic)

@@ -88,6 +88,7 @@ class Solver(Protocol):
 
     leads_nozzles: bool  # fluid inside a nozzle's pipe takes part, led by the nozzle
     evolves: tuple[str, ...]  # fields of particles besides position and velocity that a step changes
+    # A method whose particles remember more than FIELDS offers ``carried``: dict[str, Carried], see World.carry.
 
     def __init__(self, params: Any, world: Any) -> None: ...
 
