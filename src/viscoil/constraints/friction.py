@@ -91,8 +91,7 @@ def friction(
                 volume = p.volume[j]
             if qd.static(not even):
                 other = half * viscosity[j]
-                if other < 0.0:
-                    other = nu
+                other = qd.select(other < 0.0, nu, other)
             pair = (nu + other) * d.dot(ui - u[j]) / qd.max(r2, smallest)
             total += (volume * cubic_gradient(r2, h) * (pair + q + bulk[j])) * d
     return total
