@@ -74,7 +74,7 @@ def test_paper_profile_is_the_row_of_the_table(name, quality):
 def test_keeps_its_promises(name):
     scene = vc.load(name)
     sim = vc.Simulation(scene, device="cpu")
-    assert sim.particles >= 5000 or scene.emitter
+    assert sim.particles >= 4500 or scene.emitter
     last = max(scene.end_time if promise.time is None else promise.time for promise in scene.expect)
     started, rows, frame = sim.particles, [], None
     for frame in sim.frames():

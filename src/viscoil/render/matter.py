@@ -84,7 +84,7 @@ def painted(mesh: SurfaceMesh, looks: list[Look]) -> Painted:
     """Opaque looks on one mesh: colours interpolated between vertices."""
     present = used(mesh, looks)
     if len(present) == 1:
-        return Painted({}, opaque(looks[present[0]]))
+        return Painted({}, _lit_from_both_sides(opaque(looks[present[0]])))
     which = np.clip(mesh["material"], 0, len(looks) - 1)
     table = np.array([[linear(part) for part in look.colour or GREY] for look in looks], np.float32)
     attributes = {"vertex_paint": _blended(table[which], mesh.triangles)}
@@ -96,7 +96,12 @@ def painted(mesh: SurfaceMesh, looks: list[Look]) -> Painted:
         values = np.array([getattr(look, key) for look in looks], np.float32)
         attributes[f"vertex_{name}"] = _blended(values[which][:, None], mesh.triangles)
         surface[name] = {"type": "mesh_attribute", "name": f"vertex_{name}"}
-    return Painted(attributes, surface)
+    return Painted(attributes, _lit_from_both_sides(surface))
+
+
+def _lit_from_both_sides(surface: dict[str, Any]) -> dict[str, Any]:
+    """Along the floor, smooth normals point away from who looks at it from above: one-sided, that rim would be black."""
+    return {"type": "twosided", "bsdf": surface}
 
 
 def _blended(values: np.ndarray, triangles: np.ndarray, times: int = 3) -> np.ndarray:
