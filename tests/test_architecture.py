@@ -14,7 +14,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 # Lower layers first. A module may import (at its top level) from its own layer and from those before it.
 LAYERS = [
     {"errors", "keys", "units", "model", "looks", "extras"},
-    {"backend", "material", "presets", "controls"},
+    {"backend", "properties", "material", "presets", "controls"},
     {"particles"},
     {"sph", "solids", "measure"},
     {"constraints", "steps", "surface"},

@@ -13,9 +13,11 @@ from pydantic import BaseModel
 
 from viscoil.errors import SceneError
 from viscoil.keys import did_you_mean, listed
-from viscoil.material import MAXWELL
+from viscoil.material import MAXWELL, PRESETS, Material
+from viscoil.properties import CHANGING, changed_names
 from viscoil.units import KINDS, Count, Quantity, Slider
 
+_WORDS = {"preset", "source"}  # say where a material is from, not what it is
 POSITIONS = 200  # of a slider over a continuous range
 GRAVITY = {  # controls of the gravity vector, which scenes write as three numbers
     "strength": ("m/s²", 0.0, 30.0, "how strong gravity is"),
@@ -157,6 +159,28 @@ def controls(item: BaseModel, path: str, only: frozenset[str] | None = None) -> 
     return rows
 
 
+@dataclass(frozen=True)
+class Ingredient:
+    """A material of a scene, as a palette shows it."""
+
+    name: str  # in the scene
+    preset: str  # that it is, unchanged; "" when it is none
+    colour: tuple[float, float, float]
+    text: str  # its numbers
+
+
+def ingredients(scene: Any) -> tuple[Ingredient, ...]:
+    """The materials of a scene."""
+    units = {"density": "kg/m³", "viscosity": "Pa s", "relaxation_time": "s", "modulus": "Pa"}
+    found = []
+    for name, material in scene.used_materials().items():
+        known = PRESETS.get(material.preset or name)
+        same = known is not None and known.model_dump(exclude=_WORDS) == material.model_dump(exclude=_WORDS)
+        numbers = [f"{readable(value)} {unit}" for key, unit in units.items() if (value := getattr(material, key)) is not None]
+        found.append(Ingredient(name, (material.preset or name) if same else "", material.colour, " · ".join(numbers)))
+    return tuple(found)
+
+
 # --- a whole scene ---------------------------------------------------------------------------------------------------
 def scene_controls(scene: Any) -> list[Group]:
     """Everything that can be changed while ``scene`` runs, by what it belongs to."""
@@ -165,17 +189,23 @@ def scene_controls(scene: Any) -> list[Group]:
     honours = frozenset(solver_class(scene.method).honours)
     groups = [Group("gravity", _gravity_controls(scene)), Group(scene.method, controls(scene.solver, "solver"))]
     for name, material in scene.used_materials().items():
-        found = controls(material, f"material.{name}", honours - _tied(material))
-        groups.append(Group(name, found))
+        groups.append(Group(name, _material_controls(material, f"material.{name}", honours)))
     groups += [Group(f"nozzle {k}", controls(e, f"emitter.{k}")) for k, e in enumerate(scene.emitter)]
     groups += [Group(s.name or f"solid {k}", controls(s, f"solid.{k}")) for k, s in enumerate(scene.solid)]
     return [group for group in groups if group.controls]
 
 
-def _tied(material: Any) -> frozenset[str]:
-    """The one of viscosity, relaxation time and modulus that follows from the others and is not set by itself."""
-    eta, _, modulus = MAXWELL
-    return frozenset({eta if getattr(material, modulus, None) is not None else modulus})
+def _material_controls(material: Any, path: str, honours: frozenset[str]) -> list[Control]:
+    """All that the method acts on; of viscosity, relaxation time and modulus all three, because they follow from two."""
+    found = controls(material, path, honours)
+    derived = dict(zip(MAXWELL, material.maxwell(), strict=True))
+    if material.relaxation_time is None and math.isinf(derived["modulus"]):
+        derived = {}  # Newtonian: nothing follows
+    for index, control in enumerate(found):
+        key = control.path.rsplit(".", 1)[1]
+        if control.value is None and key in derived:
+            found[index] = control.with_value(derived[key])
+    return found
 
 
 def _gravity_controls(scene: Any) -> list[Control]:
@@ -228,16 +258,83 @@ def apply(scene: Any, path: str, value: Any) -> Callable[[], None]:
     if parents[:1] == ["material"] and ".".join(parents[1:]) not in scene.material:
         name = ".".join(parents[1:])
         own = scene.material_named(name).model_copy(deep=True)
-        setattr(own, last, value)
+        _set(own, last, value, path)
         scene.material[name] = own
         return lambda: scene.material.pop(name, None)
-    owner = _owner(scene, parents, path)
-    if isinstance(owner, BaseModel) and last not in type(owner).model_fields:
+    return _set(_owner(scene, parents, path), last, value, path)
+
+
+def _set(owner: Any, key: str, value: Any, path: str) -> Callable[[], None]:
+    """Sets a key of a part of the scene; returns what takes the change back."""
+    if isinstance(owner, BaseModel) and key not in type(owner).model_fields:
         known = list(type(owner).model_fields)
-        raise SceneError(f'{path}: no key "{last}".{did_you_mean(last, known)} Expected one of: {listed(known)}', key=path)
-    before = getattr(owner, last)
-    setattr(owner, last, value)
-    return lambda: setattr(owner, last, before)
+        raise SceneError(f'{path}: no key "{key}".{did_you_mean(key, known)} Expected one of: {listed(known)}', key=path)
+    if isinstance(owner, Material):
+        return _set_preset(owner, value) if key == "preset" and value is not None else _set_property(owner, key, value)
+    before = getattr(owner, key)
+    setattr(owner, key, value)
+    return lambda: setattr(owner, key, before)
+
+
+def _set_preset(material: Material, name: Any) -> Callable[[], None]:
+    """Makes a material another one altogether, colour and look included; its keyframes are gone."""
+    before = dict(vars(material))
+    vars(material).update(vars(type(material).model_validate({"preset": name}).model_copy(deep=True)))
+    return lambda: vars(material).update(before)
+
+
+def _set_property(material: Material, key: str, value: Any) -> Callable[[], None]:
+    """Sets a number of a material by hand: its keyframes are gone, and of viscosity, relaxation time and modulus one follows.
+
+    Viscosity and relaxation time are what fluids are described by, so modulus follows; a solid, or a fluid that was given a
+    modulus by hand, keeps its modulus.
+    """
+    before = dict(vars(material))
+
+    def back() -> None:
+        vars(material).update(before)
+
+    changed = dict(before) | {key: value}
+    gone = {key}
+    if key in MAXWELL and value is not None:
+        eta, lam, modulus = (before[name] for name in MAXWELL)
+        solid = modulus is not None and eta is None and lam in (None, math.inf)
+        if key == "relaxation_time" and value == 0 and eta is None and modulus and not solid:
+            changed["viscosity"], eta = modulus * lam, modulus * lam  # forgetting at once, it flows as before
+        follows = {
+            "viscosity": "relaxation_time" if solid or not lam else "modulus",
+            "relaxation_time": "viscosity" if modulus is not None and eta is None else "modulus",
+            "modulus": "relaxation_time" if eta is not None and not lam else "viscosity",
+        }[key]
+        changed[follows] = None
+        gone.add(follows)
+    kept = [change.model_copy(update=dict.fromkeys(gone & set(CHANGING))) for change in material.changes]
+    changed["changes"] = kept if changed_names(kept) else []
+    fresh = type(material).model_validate({name: changed[name] for name in type(material).model_fields if name != "preset"})
+    vars(material).update({name: getattr(fresh, name) for name in type(material).model_fields if name != "preset"})
+    return back
+
+
+def apply_all(scene: Any, changes: dict[str, Any]) -> Callable[[], None]:
+    """Changes several keys of a scene, all or none; returns what takes them back."""
+    undo: list[Callable[[], None]] = []
+
+    def back() -> None:
+        while undo:
+            undo.pop()()
+
+    try:
+        for path, value in changes.items():
+            undo.append(apply(scene, path, value))
+    except SceneError:
+        back()
+        raise
+    return back
+
+
+def only_properties(changes: dict[str, Any]) -> bool:
+    """Whether these keys are numbers of materials that solvers take over without anything being built anew."""
+    return all(path.startswith("material.") and path.rsplit(".", 1)[-1] in CHANGING for path in changes)
 
 
 def _owner(scene: Any, parts: list[str], path: str) -> Any:

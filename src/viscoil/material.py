@@ -11,12 +11,28 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import GetCoreSchemaHandler, StrictStr, field_validator, model_validator
+from pydantic import Field, GetCoreSchemaHandler, StrictStr, field_validator, model_validator
 from pydantic_core import core_schema
 
 from viscoil.keys import did_you_mean, listed
 from viscoil.looks import DEFAULT_LOOK, LOOKS
-from viscoil.model import Model
+from viscoil.model import Model, NestedProblems
+from viscoil.properties import (
+    Change,
+    Extensibility,
+    Friction,
+    Interpolation,
+    Mobility,
+    Modulus,
+    RelaxationTime,
+    SolventViscosity,
+    Stickiness,
+    SurfaceTension,
+    Viscosity,
+    YieldStrain,
+    problems_of,
+    values_at,
+)
 from viscoil.units import KINDS, Quantity, Slider, shown, wrong
 
 MAXWELL = ("viscosity", "relaxation_time", "modulus")  # tied by η = Gλ
@@ -69,33 +85,30 @@ class Material(Model):
     """name of the preset the values started from (see `viscoil list materials`)"""
     density: Annotated[float, Quantity("density", above=0, at_most=1e5), Slider(300, 3000, log=True)]
     """mass per volume at rest [kg/m³]"""
-    viscosity: Annotated[float, Quantity("viscosity", at_least=0), Slider(1e-3, 1e4, log=True)] | None = None
+    viscosity: Viscosity | None = None
     """dynamic viscosity η at low shear rate [Pa s]"""
-    relaxation_time: (
-        Annotated[float, Quantity("time", at_least=0, infinite=True), Slider(1e-3, 100, log=True, off=True)] | None
-    ) = None
+    relaxation_time: RelaxationTime | None = None
     """time λ after which stress has decayed to 1/e [s]; inf for a solid"""
-    modulus: Annotated[float, Quantity("modulus", above=0), Slider(1, 1e6, log=True)] | None = None
+    modulus: Modulus | None = None
     """shear modulus G [Pa]"""
-    solvent_viscosity: (
-        Annotated[float, Quantity("viscosity", at_least=0), Slider(1e-3, 1e3, log=True, off=True)] | None
-    ) = None
+    solvent_viscosity: SolventViscosity | None = None
     """additional Newtonian viscosity η_s beside the elastic part [Pa s]"""
-    yield_strain: Annotated[float, Quantity("number", above=0), Slider(0.01, 3, log=True)] | None = None
+    yield_strain: YieldStrain | None = None
     """elastic strain above which the material flows [1]"""
-    mobility: Annotated[float, Quantity("number", at_least=0, at_most=0.5), Slider(0, 0.5)] | None = None
+    mobility: Mobility | None = None
     """Giesekus' anisotropy of friction [1]: stretched polymer slips, the fluid thins under shear"""
-    extensibility: Annotated[float, Quantity("number", above=3, at_most=20), Slider(4, 20)] | None = None
+    extensibility: Extensibility | None = None
     """FENE-P: trace of the conformation at which the polymer is taut [1]; it stiffens before"""
-    surface_tension: Annotated[float, Quantity("surface tension", at_least=0), Slider(0, 0.1)] | None = None
+    surface_tension: SurfaceTension | None = None
     """surface tension against air [N/m]"""
-    friction: (
-        Annotated[float, Quantity("number", at_least=0, infinite=True, words=(("no-slip", math.inf),)), Slider(0, 2)]
-        | None
-    ) = None
+    friction: Friction | None = None
     """Coulomb coefficient at solids [1], replaces the solid's own; "no-slip" = inf"""
-    stickiness: Annotated[float, Quantity("number", at_least=0, at_most=1), Slider(0, 1)] | None = None
+    stickiness: Stickiness | None = None
     """how strongly the material clings to solids, 0 to 1"""
+    changes: list[Change] = Field(default_factory=list)
+    """keyframes of the properties above, in order of time"""
+    interpolation: Interpolation = "log"
+    """between keyframes: by factors where a property spans decades, linear, or smooth (as log, without kinks)"""
     colour: Colour = (0.25, 0.56, 0.82)
     """display colour"""
     look: StrictStr = DEFAULT_LOOK
@@ -145,7 +158,15 @@ class Material(Model):
             raise wrong("relaxation_time alone says nothing about stress: expected viscosity or modulus beside it")
         if self.modulus is None and self.relaxation_time == math.inf:
             raise wrong("an infinite relaxation_time is an elastic solid: expected modulus instead of viscosity")
+        if self.changes and (found := problems_of(self, self.changes)):
+            raise NestedProblems(found)
         return self
+
+    def at(self, time: float) -> "Material":
+        """The material as it is at a moment [s]: itself, unless it has keyframes."""
+        if not self.changes:
+            return self
+        return self.model_copy(update=values_at(self, self.changes, self.interpolation, time) | {"changes": []})
 
     def maxwell(self) -> tuple[float, float, float]:
         """Viscosity η [Pa s], relaxation time λ [s] and modulus G [Pa], with the missing one from η = Gλ.

@@ -156,3 +156,66 @@ def append(particles: Any, count: int, values: dict[str, np.ndarray]) -> int:
 def to_numpy(particles: Any, name: str, count: int) -> np.ndarray:
     """A host copy of one field, the first ``count`` particles."""
     return getattr(particles, name).to_numpy()[:count]
+
+
+@qd.kernel(fastcache=True)
+def gather_rows(order: Ints, count: qd.i32, width: qd.i32, source: qd.types.NDArray, target: qd.types.NDArray):
+    """target row k = source row order[k] for k < count."""
+    for a in range(count * width):
+        target[a] = source[order[a // width] * width + a % width]
+
+
+@qd.kernel(fastcache=True)
+def fill_rows(target: qd.types.NDArray, begin: qd.i32, end: qd.i32, value: qd.i32):
+    """target[a] = value for begin ≤ a < end."""
+    for a in range(begin, end):
+        target[a] = value
+
+
+class Carried:
+    """Rows of ``width`` numbers per particle that a method needs beyond FIELDS, e.g. links to other particles.
+
+    The world carries them along as it does the fields: through sorting, growth, removal, steps that are taken back, and
+    restarts. Only the method that asked for them pays for them. Particle i has the elements i·width ... (i + 1)·width − 1.
+    """
+
+    def __init__(self, kind: Any, width: int, fill: int = 0):
+        """kind: qd.i32 or qd.f32; fill: what new particles have."""
+        self.kind, self.width, self.fill = kind, width, fill
+        self.reserve(0, 1)
+
+    def reserve(self, count: int, capacity: int) -> None:
+        """Room for ``capacity`` particles; the first ``count`` stay."""
+        array = allocate_array(self.kind, capacity * self.width)
+        if count:
+            copy(self.array, array, 0, count * self.width)
+        self.array = array
+        self._spare, self._kept = (allocate_array(self.kind, capacity * self.width) for _ in range(2))
+        self.clear(count, capacity)
+
+    def clear(self, first: int, last: int) -> None:
+        """Particles first ≤ i < last start anew."""
+        fill_rows(self.array, first * self.width, last * self.width, self.fill)
+
+    def reorder(self, order: Any, count: int) -> None:
+        """As :func:`reorder` does with fields."""
+        gather_rows(order, count, self.width, self.array, self._spare)
+        self.array, self._spare = self._spare, self.array
+
+    def remember(self, count: int) -> None:
+        """Keeps the rows of the first ``count`` particles."""
+        copy(self.array, self._kept, 0, count * self.width)
+
+    def go_back(self, count: int) -> None:
+        """The rows as they were at :meth:`remember`."""
+        copy(self._kept, self.array, 0, count * self.width)
+
+    def get(self, count: int) -> np.ndarray:
+        """Host copy (count, width)."""
+        return self.array.to_numpy()[: count * self.width].reshape(count, self.width)
+
+    def set(self, values: np.ndarray) -> None:
+        """Overwrites the rows of the first particles."""
+        staging = allocate_array(self.kind, values.size)
+        staging.from_numpy(np.ascontiguousarray(values).reshape(-1))
+        copy(staging, self.array, 0, values.size)

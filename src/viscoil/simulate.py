@@ -10,10 +10,12 @@ import quadrants as qd
 
 from viscoil import backend
 from viscoil.constraints.walls import walls_kernel
+from viscoil.controls import apply_all, only_properties
 from viscoil.errors import RunFolderError, SimulationFailed, ViscoilError
 from viscoil.io.frame import Frame
 from viscoil.measure import Measure
 from viscoil.particles import FIELDS, Floats, Ints, Particles, allocate_array, vec3
+from viscoil.properties import changed_names
 from viscoil.scene.build import Built
 from viscoil.solids.drag import as_matrix, limits, named
 from viscoil.solids.sdf import Parts, Solids, distance
@@ -90,18 +92,29 @@ class Simulation:
         self._sinks = self._sink_solids()
 
     # --- changes between steps ---------------------------------------------------------------------------------------
-    def update(self) -> None:
-        """Takes over everything that was changed in :attr:`scene` since the last step.
+    def update(self, changes: dict[str, Any] | None = None) -> None:
+        """Takes over everything that was changed in :attr:`scene` since the last step, and these ``changes`` first.
 
         Gravity, solids, emitters, sinks, materials, time settings and the solver's parameters can be changed, added and
-        removed at any time; spacing, periodic box, support and kernels cannot, and are refused with a message.
+        removed at any time; spacing, periodic box, support and kernels cannot, and are refused with a message. ``changes``
+        are dotted keys as in files, all or none; those of materials are cheap: a callback may set them after every step.
 
-        >>> sim.scene.gravity = (0.0, 0.0, 0.0)
         >>> sim.scene.solid.append(Solid(shape=Sphere(radius=0.1)))
-        >>> sim.update()
+        >>> sim.update({"material.honey.viscosity": "2 Pa s", "gravity": (0.0, 0.0, 0.0)})
         """
-        self.scene.check()
-        self._built.update(self.scene)
+        back = apply_all(self.scene, changes or {})
+        if changes and only_properties(changes):
+            self._built.take_present(self.scene)
+            return
+        try:
+            self.scene.check()
+            self._built.update(self.scene)
+        except ViscoilError:
+            if changes:  # as if nothing had been asked
+                back()
+                self._built.update(self.scene)
+                self._read_scene()
+            raise
         self._read_scene()
 
     def add_fluid(self, fluid: Any) -> None:
@@ -166,7 +179,8 @@ class Simulation:
         fields = {name: world.get(name)[order] for name in dict.fromkeys(wanted)}
         materials = [
             {"name": name, "colour": list(m.colour), "density": m.density, "look": m.look}
-            for name, m in self._built.materials.items()
+            | {key: getattr(m, key) for key in changed_names(self._built.materials[name].changes)}
+            for name, m in self._built.present().items()
         ]
         solids = []
         for index, solid in enumerate(world.solids.solids):
@@ -212,6 +226,7 @@ class Simulation:
     def advance_frame(self) -> None:
         """Simulates up to the next frame."""
         begin = perf_counter()
+        self.solver.begin_frame()
         end = (self.frame_index + 1) * self.scene.time.frame_time
         while self.world.time < end - 1e-9 * self.scene.time.frame_time:
             dt, steps = self._next_step(end - self.world.time)
@@ -253,7 +268,7 @@ class Simulation:
 
     def _may_run_ahead(self) -> bool:
         """Whether the host has nothing to do between steps, so that a GPU need not wait for it."""
-        busy = self.nozzles or self._sinks or self.world.solids.moving or self.callback
+        busy = self.nozzles or self._sinks or self.world.solids.moving or self.callback or self._built.keyed
         return backend.current().is_gpu and not busy and self.scene.time.cfl is None
 
     # --- one or more steps, safely -----------------------------------------------------------------------------------
@@ -261,6 +276,8 @@ class Simulation:
         """``steps`` steps of ``dt``; shorter ones where the state explodes, longer lists where they overflow."""
         world = self.world
         parts = 1
+        if self._built.keyed:
+            self._built.take_present()
         while True:
             world.remember()
             world.reset_status()
@@ -433,6 +450,7 @@ class Simulation:
         values: dict[str, Any] = {
             f"particles/{name}": world.get(name) for name, field in FIELDS.items() if field.saved
         }
+        values |= {f"carried/{name}": rows.get(world.count) for name, rows in world.carried.items()}
         values |= {
             "time": world.time, "steps": world.steps, "frame": self.frame_index, "next_id": world.next_id,
             "capacity": world.capacity, "boundary_count": world.boundary_count, "largest_speed": self._largest_speed,
@@ -448,6 +466,7 @@ class Simulation:
         """Continues from what :meth:`state` returned for the same scene."""
         world = self.world
         missing = [n for n, f in FIELDS.items() if f.saved and f"particles/{n}" not in state]
+        missing += [name for name in world.carried if f"carried/{name}" not in state]
         if missing or len(np.atleast_1d(state["layers"])) != len(self.nozzles):
             raise RunFolderError(
                 "the checkpoint does not fit this scene: "
@@ -460,6 +479,9 @@ class Simulation:
         for name, field in FIELDS.items():
             if field.saved and count:
                 world.set(name, state[f"particles/{name}"])
+        for name, rows in world.carried.items():
+            if count:
+                rows.set(state[f"carried/{name}"])
         if int(state["uniform"]):
             world.learn_uniform()
         world.time, world.steps, world.next_id = float(state["time"]), int(state["steps"]), int(state["next_id"])

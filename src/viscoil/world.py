@@ -11,7 +11,7 @@ import numpy as np
 
 from viscoil import particles as table
 from viscoil.measure import Measure
-from viscoil.particles import FIELDS, allocate_array
+from viscoil.particles import FIELDS, Carried, allocate_array
 from viscoil.solids.assembly import SolidSet
 from viscoil.solvers.solver import Stages
 from viscoil.sph.calibration import Lattice
@@ -46,6 +46,7 @@ class World:
         self._kinds: set[tuple[float, float]] = set()  # (volume, inverse mass) of all particles ever added
         self.evolving: tuple[str, ...] = ("position", "velocity")  # fields a step changes
         self._kept: dict[str, Any] = {}
+        self.carried: dict[str, Carried] = {}  # rows of the method's own, see carry
         self.reset_status()
         self.reserve(1)  # an empty world can be looked at too: emitters may start later
 
@@ -69,6 +70,8 @@ class World:
         )
         self.spare = table.allocate(capacity)
         self._keep_room(capacity)
+        for rows in self.carried.values():
+            rows.reserve(self.count, capacity)
         self.capacity = capacity
         self._bounds = Measure(capacity)
         self.neighbors.resize(capacity)
@@ -83,6 +86,8 @@ class World:
         grew = self.reserve(self.count + added)
         values = {**values, "id": np.arange(self.next_id, self.next_id + added, dtype=np.int32)}
         self.next_id += added
+        for rows in self.carried.values():
+            rows.clear(self.count, self.count + added)
         self.count = table.append(self.particles, self.count, values)
         self._kinds |= set(product(_distinct(values.get("volume", 0.0)), _distinct(np.abs(values.get("inverse_mass", 1.0)))))
         if "solid" in values:
@@ -97,6 +102,8 @@ class World:
         if len(order):
             device_order.from_numpy(order)
         self.particles, self.spare = table.reorder(self.particles, self.spare, device_order, len(order))
+        for rows in self.carried.values():
+            rows.reorder(device_order, len(order))
         self.boundary_count = int((solid[order] >= 0).sum())
         self.count = len(order)
 
@@ -106,6 +113,8 @@ class World:
             self.particles, self.spare = table.reorder(
                 self.particles, self.spare, self.neighbors.cells.order, self.count
             )
+            for rows in self.carried.values():
+                rows.reorder(self.neighbors.cells.order, self.count)
 
     def fit_cells(self) -> None:
         """Shapes the search cells after where the particles are."""
@@ -159,6 +168,12 @@ class World:
         self.evolving = ("position", "velocity", *fields)
         self._keep_room(self.capacity)
 
+    def carry(self, rows: dict[str, Carried]) -> None:
+        """A solver hands over rows of its own that belong to particles; those of the solver before are dropped."""
+        self.carried = dict(rows)
+        for carried in self.carried.values():
+            carried.reserve(0, self.capacity)
+
     def _keep_room(self, capacity: int) -> None:
         self._kept = {name: allocate_array(FIELDS[name].type, capacity) for name in self.evolving}
 
@@ -167,12 +182,16 @@ class World:
         if self.count:
             for name, kept in self._kept.items():
                 table.copy(getattr(self.particles, name), kept, 0, self.count)
+            for rows in self.carried.values():
+                rows.remember(self.count)
 
     def go_back(self) -> None:
         """Everything as it was at :meth:`remember`."""
         if self.count:
             for name, kept in self._kept.items():
                 table.copy(kept, getattr(self.particles, name), 0, self.count)
+            for rows in self.carried.values():
+                rows.go_back(self.count)
 
 
 def _distinct(values: Any) -> list[float]:

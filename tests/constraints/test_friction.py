@@ -17,9 +17,9 @@ def _apply(
     bulk: Floats, out: Vectors,
 ):  # fmt: skip
     for i in range(n):
-        bulk[i] = b * nu[i] * divergence(i, u, p.position, p, near, torus, h, False)
+        bulk[i] = b * nu[i] * divergence(i, u, p.position, p, near, torus, h, False, False)
     for i in range(n):
-        out[i] = friction(i, u, p.position, p, near, torus, h, c, nu, bulk, False)
+        out[i] = friction(i, u, p.position, p, near, torus, h, c, nu, bulk, False, False, False)
 
 
 class Block:

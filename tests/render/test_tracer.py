@@ -13,7 +13,9 @@ from viscoil.looks import LOOKS, Look
 from viscoil.render import matter
 from viscoil.render.job import Settings, draw, scenery
 from viscoil.render.specimen import coiling_rope
+from viscoil.render.stage import Stage
 from viscoil.render.tracer import quaternions
+from viscoil.render.variant import start
 from viscoil.view.camera import View
 
 
@@ -92,6 +94,23 @@ def test_two_clear_colours_mix_inside_one_surface(pool):
     image = taken(frame)
     left, right = image[28:42, 22:32].reshape(-1, 3).mean(axis=0), image[28:42, 64:73].reshape(-1, 3).mean(axis=0)
     assert left[2] > left[0] + 15 and right[0] > right[2] + 15
+
+
+def test_mixed_colours_swallow_what_one_of_them_does():
+    """Small things in a large picture, too: limits of what is swallowed per picture height made yellow jelly red."""
+    near, far = block((0, 0, 0), (6, 6, 6)), block((1.2, 0, 0), (6, 6, 6))
+    frame = block((0, 0, 0), (12, 6, 6))
+    frame["position"][:] = np.concatenate([near["position"], far["position"]])
+    frame["material"][:] = np.repeat([1, 0], len(near))
+    frame.materials = [WATER, {"name": "jelly", "look": "gel", "colour": (0.94, 0.82, 0.13)}]
+    looks = matter.looks_of(frame.materials)
+    shared = scenery([frame], Settings(size=SIZE, view=View(20, 25, 0.5, 30)))
+    set_up = Stage.before(shared.camera)
+    mi, _ = start()
+    inside = matter.mixed_filling(mi, frame, looks, shared.volume, set_up)
+    grid = 1 - np.array(inside["albedo"]["grid"])
+    yellow = grid.reshape(-1, 3)[np.argmax(grid[..., 2])] * inside["sigma_t"]
+    assert yellow == pytest.approx(np.array(looks[1].absorption(shared.volume)) * set_up.unit, rel=0.05)
 
 
 def test_two_opaque_colours_share_one_surface(pool):

@@ -37,6 +37,8 @@ SHAPES_AND_VOLUMES = {
         2 * math.pi * 0.2 * (math.hypot(0.3, 0.2) * 0.06 + math.pi * 0.03**2),
     ),
     "torus": ({"type": "torus", "radius": 0.25, "tube": 0.1}, 2 * math.pi**2 * 0.25 * 0.01),
+    "bowl": ({"type": "bowl", "radius": 0.3, "height": 0.2, "thickness": 0.05}, None),
+    "deep bowl": ({"type": "bowl", "radius": 0.2, "height": 0.5, "thickness": 0.05}, None),
     "bear": ({"type": "bear", "height": 0.8}, None),
     "union": (UNION | {"blend": 0.05}, None),
 }
@@ -49,7 +51,7 @@ def face_normals(vertices, triangles):
 
 
 def test_every_shape_has_a_case():
-    assert set(SHAPES) == set(SHAPES_AND_VOLUMES) - {"rounded box", "frustum"} | {"plane", "mesh"}
+    assert set(SHAPES) == set(SHAPES_AND_VOLUMES) - {"rounded box", "frustum", "deep bowl"} | {"plane", "mesh"}
 
 
 @pytest.mark.parametrize("name", SHAPES_AND_VOLUMES)

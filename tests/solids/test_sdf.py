@@ -52,6 +52,14 @@ def inside_segment(x, rho, y, t):
     return np.sqrt(((rho[:, None] - line[:, 0]) ** 2 + (y[:, None] - line[:, 1]) ** 2).min(1)) < t / 2
 
 
+def inside_bowl(x, rim, height, t):
+    """Closer than half the wall to an arc through the bottom and the rim, by brute force along it."""
+    ball = (rim**2 + height**2) / (2 * height)
+    line = arc((0, ball - height / 2), ball, -H, np.arctan2(height - ball, rim), 4000)
+    rho, y = np.hypot(x[:, 0], x[:, 2]), x[:, 1]
+    return np.sqrt(((rho[:, None] - line[:, 0]) ** 2 + (y[:, None] - line[:, 1]) ** 2).min(1)) < t / 2
+
+
 H = np.pi / 2
 # name: (shape, points of its surface, inside by another formula)
 CASES = {
@@ -88,6 +96,12 @@ CASES = {
         shape(type="funnel", bottom_radius=0.1, top_radius=0.3, height=0.3, thickness=0.06), None,
         lambda x: inside_segment(x, np.hypot(x[:, 0], x[:, 2]), x[:, 1], 0.06),
     ),
+    "bowl": (
+        shape(type="bowl", radius=0.35, height=0.2, thickness=0.05), None, lambda x: inside_bowl(x, 0.35, 0.2, 0.05),
+    ),
+    "deep bowl": (
+        shape(type="bowl", radius=0.15, height=0.5, thickness=0.06), None, lambda x: inside_bowl(x, 0.15, 0.5, 0.06),
+    ),
     "rounded box": (
         shape(type="box", size=(0.4, 0.6, 0.5), rounding=0.1), None,
         lambda x: np.linalg.norm(np.maximum(np.abs(x) - (0.1, 0.2, 0.15), 0), axis=1) < 0.1,
@@ -101,7 +115,7 @@ def points():
 
 
 def test_every_shape_has_a_case():
-    assert set(CASES) - {"frustum", "rounded box"} | {"plane", "union", "bear", "mesh"} == set(SHAPES)
+    assert set(CASES) - {"frustum", "rounded box", "deep bowl"} | {"plane", "union", "bear", "mesh"} == set(SHAPES)
 
 
 @pytest.mark.parametrize("name", CASES)

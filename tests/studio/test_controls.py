@@ -10,9 +10,9 @@ import pytest
 
 from kit import box_scene
 from viscoil import solvers
-from viscoil.controls import Control, apply, controls, scene_controls
+from viscoil.controls import Control, apply, controls, ingredients, scene_controls
 from viscoil.errors import SceneError
-from viscoil.material import PRESETS, Material
+from viscoil.material import MAXWELL, PRESETS, Material
 from viscoil.scene.load import load
 from viscoil.scene.parts import Emitter
 from viscoil.solvers.solver import SolverParams
@@ -154,11 +154,68 @@ def found_position(scene, value):
     return by_path(scene)["solver.grip"].position(value)
 
 
-def test_an_elastic_solid_offers_its_modulus_instead_of_a_viscosity(sticky, monkeypatch):
+def test_all_three_of_viscosity_relaxation_time_and_modulus_are_offered(sticky, monkeypatch):
     sticky.material["water"] = Material(density=1000.0, modulus=500.0)
     monkeypatch.setattr(Sticky, "honours", Sticky.honours | {"modulus"})
-    found = by_path(sticky)
-    assert "material.water.modulus" in found and "material.water.viscosity" not in found
+    values = [by_path(sticky)[f"material.water.{key}"].value for key in MAXWELL]
+    assert values == [math.inf, math.inf, 500.0]
+    sticky.material["water"] = Material(density=1000.0, modulus=500.0, viscosity=100.0)
+    assert [by_path(sticky)[f"material.water.{key}"].value for key in MAXWELL] == [100.0, 0.2, 500.0]
+    sticky.material["water"] = Material(density=1000.0, viscosity=100.0)
+    assert [by_path(sticky)[f"material.water.{key}"].value for key in MAXWELL] == [100.0, None, None]
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "value", "then"),
+    [
+        ({"viscosity": 10}, "viscosity", "2 Pa s", (2, None, None)),
+        ({"viscosity": 10}, "relaxation_time", 2, (10, 2, None)),
+        ({"viscosity": 10}, "modulus", 5, (10, None, 5)),
+        ({"viscosity": 10, "relaxation_time": 2}, "modulus", 50, (None, 2, 50)),
+        ({"viscosity": 10, "modulus": 5}, "viscosity", 20, (20, None, 5)),
+        ({"viscosity": 10, "modulus": 5}, "relaxation_time", 1, (10, 1, None)),
+        ({"modulus": 5, "relaxation_time": 2}, "viscosity", 20, (20, 2, None)),
+        ({"modulus": 5, "relaxation_time": 2}, "relaxation_time", 1, (None, 1, 5)),
+        ({"modulus": 5, "relaxation_time": 2}, "relaxation_time", 0, (10, 0, None)),
+        ({"modulus": 5, "relaxation_time": math.inf}, "viscosity", 20, (20, None, 5)),
+        ({"modulus": 5}, "relaxation_time", 3, (None, 3, 5)),
+    ],
+)
+def test_one_of_the_three_follows_from_the_two_others(given, key, value, then):
+    scene = box_scene(0.05, material={"water": {"density": 1000, **given}})
+    before = scene.material["water"].model_dump()
+    undo = apply(scene, f"material.water.{key}", value)
+    assert tuple(getattr(scene.material["water"], name) for name in MAXWELL) == then
+    undo()
+    assert scene.material["water"].model_dump() == before
+    with pytest.raises(SceneError, match=f"{key}: expected"):
+        apply(scene, f"material.water.{key}", "much")
+    assert scene.material["water"].model_dump() == before
+
+
+def test_a_preset_makes_another_material_of_it_and_can_be_taken_back():
+    scene = box_scene(0.05, material={"water": {"preset": "honey", "viscosity": 3, "changes": [{"time": 1, "viscosity": 1}]}})
+    before = scene.material["water"].model_dump()
+    assert ingredients(scene)[0].preset == "" and ingredients(scene)[0].text == "1420 kg/m³ · 3 Pa s"
+    undo = apply(scene, "material.water.preset", "slime")
+    assert scene.material["water"].model_dump(exclude={"source"}) == {
+        **PRESETS["slime"].model_dump(exclude={"source"}), "preset": "slime"
+    }  # fmt: skip
+    assert ingredients(scene)[0].preset == "slime" and ingredients(scene)[0].colour == PRESETS["slime"].colour
+    undo()
+    assert scene.material["water"].model_dump() == before
+    with pytest.raises(SceneError, match=r'unknown preset "honney".*Did you mean "honey"'):
+        apply(scene, "material.water.preset", "honney")
+    assert scene.material["water"].model_dump() == before
+
+
+def test_a_preset_that_a_scene_only_names_is_its_own_after_a_change():
+    scene = box_scene(0.05)
+    assert ingredients(scene)[0].preset == "water"
+    undo = apply(scene, "material.water.preset", "jelly")
+    assert ingredients(scene)[0].preset == "jelly" and PRESETS["water"].modulus is None
+    undo()
+    assert scene.material == {}
 
 
 # --- scenes ----------------------------------------------------------------------------------------------------------

@@ -317,6 +317,35 @@ def stages(
 
 
 @bench.command(
+    name="conformation",
+    help_epilogue="Examples:\n  viscoil bench conformation --device cuda\n"
+    "  viscoil bench conformation --loads interactive --compare",
+)
+def bench_conformation(
+    *, loads: str = "interactive", density: int | None = None, projection: str = "cg", compare: bool = False,
+    json: Path | None = None, machine: Machine | None = None,
+) -> int:  # fmt: skip
+    """Whole frames of viscoelastic fluid at the sizes of Barreiro et al. 2017.
+
+    Parameters
+    ----------
+    loads
+        Which, separated by commas: interactive (15k particles), honey (105k), waffle (80k), million, bears (12M), or all.
+    density
+        Iterations of the density constraint per step; left out: as many as of the velocity projection.
+    projection
+        cg, chebyshev or jacobi.
+    compare
+        Also how long each projection takes until its residual is a hundredth.
+    json
+        File for the results.
+    """
+    from viscoil.cli import results
+
+    return results.bench_conformation(loads, density, projection, compare, json, machine or Machine())
+
+
+@bench.command(
     name="export",
     help_epilogue="Examples:\n  viscoil bench export\n  viscoil bench export --particles 20000 --frames 50 --formats usd,abc",
 )

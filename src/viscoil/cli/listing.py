@@ -21,9 +21,12 @@ def scenes() -> list[tuple[str, str]]:
 def materials() -> list[tuple[str, str]]:
     """Names of the presets and their numbers."""
     tables = tomllib.loads((PACKAGE / "presets.toml").read_text(encoding="utf-8"))
-    units = {"density": "kg/m³", "viscosity": "Pa s", "relaxation_time": "s", "modulus": "Pa"}
+    units = {
+        "density": "kg/m³", "viscosity": "Pa s", "relaxation_time": "s", "modulus": "Pa", "yield_strain": "", "mobility": "",
+        "extensibility": "",
+    }  # fmt: skip
     return [
-        (name, ", ".join(f"{key} {table[key]:g} {unit}" for key, unit in units.items() if key in table))
+        (name, ", ".join(f"{key} {table[key]:g} {unit}".strip() for key, unit in units.items() if key in table))
         for name, table in tables.items()
     ]
 

@@ -115,6 +115,29 @@ def bench_stages(solver: str, particles: str, iterations: int, file: Path | None
     return 0
 
 
+def bench_conformation(
+    loads: str, density: int | None, projection: str, compare: bool, file: Path | None, machine: Any
+) -> int:
+    """Whole frames of viscoelastic fluid."""
+    check_machine(machine)
+    from viscoil.bench import conformation as bench
+
+    known = [load.name for load in bench.LOADS]
+    names = known if loads == "all" else [name.strip() for name in loads.split(",")]
+    for name in names:
+        if name not in known:
+            raise SceneError(f'--loads: no load "{name}".{did_you_mean(name, known)} Expected one of: {listed(known)}, or all')
+    result = bench.main(
+        names, machine.device, machine.threads, density, projection, compare, say=lambda text: print(text, file=sys.stderr)
+    )
+    print(bench.table(result))
+    if file is not None:
+        from viscoil.io.atomic import write_atomic
+
+        write_atomic(file, json.dumps(result, indent=2).encode())
+    return 0
+
+
 def bench_export(particles: int, frames: int, formats: str, what: str, file: Path | None) -> int:
     """Time, size and memory of exports."""
     from viscoil.bench import export as bench

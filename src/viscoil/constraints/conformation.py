@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import quadrants as qd
 
 from viscoil.particles import Floats, Matrices, Particles, Vectors, mat3, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.smoothing import cubic_gradient
 
 
@@ -47,6 +47,18 @@ def strain_of(q: mat3) -> mat3:
 
 
 @qd.func
+def spring_factor(trace: qd.f32, b: qd.f32) -> qd.f32:
+    """f of FENE-P: 1 at rest, without bound as the trace nears b; 1 everywhere for b = 0 (never taut)."""
+    return qd.select(b > 0.0, (b - 3.0) / qd.max(b - trace, 1e-3 * b), 1.0)
+
+
+@qd.func
+def memory_of(q: mat3, m: qd.i32, k: Substances) -> mat3:
+    """What the stress of material m is proportional to: fQ − I, with f of FENE-P, 1 for all others."""
+    return spring_factor(q.trace(), k.extensibility[m]) * q - qd.Matrix.identity(qd.f32, 3)
+
+
+@qd.func
 def rates(i: qd.i32, p: Particles, dt: qd.f32, inverse: mat3, stiffest: qd.f32, k: Substances):
     """(elastic modulus Gθ/ρ₀ [m²/s²] on Q − I, viscosity GΔt/ρ₀ [m²/s] on L + Lᵀ) of particle i.
 
@@ -56,7 +68,8 @@ def rates(i: qd.i32, p: Particles, dt: qd.f32, inverse: mat3, stiffest: qd.f32, 
 
     ω² = G s κ/ρ, with κ (``stiffest``) [1/m²] of the lattice's stiffest mode, and s what the constraint, linear about Q = I and
     far from surfaces, does not know: stretched material answers with LQ + QLᵀ in place of L + Lᵀ, at most by the largest
-    eigenvalue of Q ≤ 1 + |Q − I|, and at a surface gradients, and with them forces, grow by B⁻¹ (``inverse``).
+    eigenvalue of Q ≤ 1 + |Q − I|, FENE-P by its spring besides, and at a surface gradients, and with them forces, grow by B⁻¹
+    (``inverse``).
     """
     m = qd.max(p.material[i], 0)
     elastic = k.modulus[m]
@@ -64,7 +77,11 @@ def rates(i: qd.i32, p: Particles, dt: qd.f32, inverse: mat3, stiffest: qd.f32, 
     if elastic == 0.0:
         memory = k.relaxation[m] / (k.relaxation[m] + dt)
         elastic = k.viscosity[m] / (k.relaxation[m] + dt)
-    stiffer = qd.max(inverse.norm_sqr() / 3.0, 1.0) * (1.0 + strain_of(p.conformation[i]).norm())
+    q = p.conformation[i]
+    stiffer = qd.max(inverse.norm_sqr() / 3.0, 1.0) * (1.0 + strain_of(q).norm())
+    b = k.extensibility[m]
+    if b > 0.0:  # d(fQ): the nearer to taut, the stiffer
+        stiffer *= spring_factor(q.trace(), b) * (1.0 + q.trace() / qd.max(b - q.trace(), 1e-3 * b))
     least = 0.5 * stiffer - 2.0 / qd.max(elastic * stiffest * dt * dt, 1e-6)
     share = (1.0 - memory) + memory * qd.max(1.1 * least, 0.1)
     if k.modulus[m] == 0.0:
@@ -87,15 +104,16 @@ def gradient_corrections(
         squares = mat3(0.0)
         total = vec3(0.0)
         xi = x[i]
-        base = i * near.row[0]
-        column = near.column[0]
-        for k in range(near.count[i]):
-            j = near.index[base + k * column]
-            d = separation(xi, x[j], torus, periodic)
-            g = p.volume[j] * cubic_gradient(d.dot(d), h) * d
-            b -= d.outer_product(g)
-            squares += g.outer_product(g)
-            total += g
+        count = near.count[i]
+        for batch in range(batches(count)):
+            some = fetch(near, i, count, batch)
+            for lane in qd.static(range(lanes())):
+                j = some[lane]
+                d = separation(xi, x[j], torus, periodic)
+                g = p.volume[j] * cubic_gradient(d.dot(d), h) * d
+                b -= d.outer_product(g)
+                squares += g.outer_product(g)
+                total += g
         third = b.trace() / 3.0
         result = mat3(0.0)
         if near.count[i] >= fewest:
@@ -114,14 +132,15 @@ def gradient_of(
 ) -> mat3:  # fmt: skip
     """L_i of the velocities u [1/s] (eq. 9, corrected)."""
     total = mat3(0.0)
-    base = i * near.row[0]
-    column = near.column[0]
     xi = x[i]
     ui = u[i]
-    for k in range(near.count[i]):
-        j = near.index[base + k * column]
-        d = separation(xi, x[j], torus, periodic)
-        total += (u[j] - ui).outer_product(p.volume[j] * cubic_gradient(d.dot(d), h) * d)
+    count = near.count[i]
+    for batch in range(batches(count)):
+        some = fetch(near, i, count, batch)
+        for lane in qd.static(range(lanes())):
+            j = some[lane]
+            d = separation(xi, x[j], torus, periodic)
+            total += (u[j] - ui).outer_product(p.volume[j] * cubic_gradient(d.dot(d), h) * d)
     return total @ inverse[i]
 
 
@@ -131,12 +150,13 @@ def divergence_of(
 ) -> vec3:
     """Σ_j V_j (T_i + T_j) ∇W_ij with T = σ B⁻¹: the force of stress σ per volume (eq. 12 without its relaxation)."""
     total = vec3(0.0)
-    base = i * near.row[0]
-    column = near.column[0]
     xi = x[i]
     own = t[i]
-    for k in range(near.count[i]):
-        j = near.index[base + k * column]
-        d = separation(xi, x[j], torus, periodic)
-        total += (own + t[j]) @ (p.volume[j] * cubic_gradient(d.dot(d), h) * d)
+    count = near.count[i]
+    for batch in range(batches(count)):
+        some = fetch(near, i, count, batch)
+        for lane in qd.static(range(lanes())):
+            j = some[lane]
+            d = separation(xi, x[j], torus, periodic)
+            total += (own + t[j]) @ (p.volume[j] * cubic_gradient(d.dot(d), h) * d)
     return total

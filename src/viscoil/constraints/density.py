@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.smoothing import density_weight, poly6, spiky_gradient
 
 
@@ -50,53 +50,69 @@ def coincident(a: qd.i32, b: qd.i32, h: qd.f32) -> vec3:
     return sign * 1e-6 * h * vec3(x, y, z).normalized()
 
 
+@qd.func
+def multiplier_of(
+    i: qd.i32, p: Particles, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, wall: qd.f32,
+    toward: vec3, published: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """(λ_i of eq. 11, max(C_i, 0)) of a moving particle; ``wall`` and ``toward``: density of the walls and its gradient.
+
+    ``first``: where in x the particles begin. ``uniform``: all share one volume and one mass; neighbours' are not read.
+    """
+    h = c.support[0]
+    xi = x[first + i]
+    volume = p.volume[i]
+    mobility = p.inverse_mass[i]
+    density = volume * density_weight(0.0, h, published) + wall
+    own = toward
+    squares = 0.0
+    lengths = 0.0  # the same without masses
+    count = near.count[i]
+    for batch in range(batches(count)):
+        some = fetch(near, i, count, batch)
+        for lane in qd.static(range(lanes())):
+            j = some[lane]
+            d = separation(xi, x[first + j], torus, periodic)
+            r2 = d.dot(d)
+            if qd.static(not uniform):
+                volume = p.volume[j]
+                mobility = qd.max(p.inverse_mass[j], 0.0)
+            weight = volume * density_weight(r2, h, published)
+            if qd.static(lanes() > 1):
+                weight = qd.select(j == i, 0.0, weight)
+            density += weight
+            gradient = volume * spiky_gradient(r2, h) * d
+            own += gradient
+            squares += mobility * gradient.dot(gradient)
+            if qd.static(not uniform):
+                lengths += gradient.dot(gradient)
+    excess = density - 1.0
+    error = qd.max(excess, 0.0)
+    if c.unilateral[0] == 1:
+        excess = error
+    # ε was made for inverse masses of 1. Among lighter particles, which move more, it must grow with them.
+    softness = c.softness[0] * p.inverse_mass[i]
+    if qd.static(not uniform):
+        softness = qd.max(softness, c.softness[0] * squares / qd.max(lengths, 1e-30))
+    return -excess / (squares + p.inverse_mass[i] * own.dot(own) + softness), error
+
+
 @qd.func(requires_top_level=True)
 def multipliers(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
     wall: Floats, wall_gradient: Vectors, error: Floats, multiplier: Floats, published: qd.template(),
     uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """λ_i of eq. 11; error[i] = max(C_i, 0), what is left to correct.
-
-    ``uniform``: all particles share one volume and one mass, so neighbours' need not be read.
-    """
+    """λ_i of eq. 11; error[i] = max(C_i, 0), what is left to correct."""
     for i in range(n):
+        error[i] = 0.0
+        multiplier[i] = 0.0
         if p.inverse_mass[i] > 0.0:
-            h = c.support[0]
-            xi = x[i]
-            volume = p.volume[i]
-            mobility = p.inverse_mass[i]
-            density = volume * density_weight(0.0, h, published) + wall[i]
-            own = wall_gradient[i]
-            squares = 0.0
-            lengths = 0.0  # the same without masses
-            base = i * near.row[0]
-            column = near.column[0]
-            for k in range(near.count[i]):
-                j = near.index[base + k * column]
-                d = separation(xi, x[j], torus, periodic)
-                r2 = d.dot(d)
-                if qd.static(not uniform):
-                    volume = p.volume[j]
-                    mobility = qd.max(p.inverse_mass[j], 0.0)
-                density += volume * density_weight(r2, h, published)
-                gradient = volume * spiky_gradient(r2, h) * d
-                own += gradient
-                squares += mobility * gradient.dot(gradient)
-                if qd.static(not uniform):
-                    lengths += gradient.dot(gradient)
-            excess = density - 1.0
-            error[i] = qd.max(excess, 0.0)
-            if c.unilateral[0] == 1:
-                excess = qd.max(excess, 0.0)
-            # ε was made for inverse masses of 1. Among lighter particles, which move more, it must grow with them.
-            softness = c.softness[0] * p.inverse_mass[i]
-            if qd.static(not uniform):
-                softness = qd.max(softness, c.softness[0] * squares / qd.max(lengths, 1e-30))
-            multiplier[i] = -excess / (squares + p.inverse_mass[i] * own.dot(own) + softness)
-        else:
-            error[i] = 0.0
-            multiplier[i] = 0.0
+            value, left = multiplier_of(
+                i, p, x, 0, near, torus, c, wall[i], wall_gradient[i], published, uniform, periodic
+            )
+            multiplier[i] = value
+            error[i] = left
 
 
 @qd.func
@@ -118,54 +134,65 @@ def pair_weight(
     return (own + strength) * other_volume + other * volume
 
 
+@qd.func
+def correction_of(
+    i: qd.i32, p: Particles, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
+    multiplier: Floats, toward: vec3, power: qd.template(), uniform: qd.template(), periodic: qd.template(),
+) -> vec3:  # fmt: skip
+    """Δx_i of eq. 14 of a moving particle; ``power`` is n of eq. 13.
+
+    Coincident neighbours, which need a direction made up for them, are only counted at first and treated in a second
+    loop that hardly ever runs: without a rare branch the compiler makes vector instructions of the first.
+    """
+    h = c.support[0]
+    w = p.inverse_mass[i]
+    repulsion = c.repulsion[0] / w
+    reference = c.reference[0]
+    touching = 1e-12 * h * h
+    xi = x[first + i]
+    own = multiplier[i]
+    volume = p.volume[i]
+    other = volume
+    number = 0
+    total = own * toward
+    count = near.count[i]
+    for batch in range(batches(count)):
+        some = fetch(near, i, count, batch)
+        for lane in qd.static(range(lanes())):
+            j = some[lane]
+            d = separation(xi, x[first + j], torus, periodic)
+            r2 = d.dot(d)
+            number += qd.select(r2 < touching, 1, 0)
+            if qd.static(not uniform):
+                other = p.volume[j]
+                repulsion = pair_repulsion(c.repulsion[0], w, p.inverse_mass[j])
+            weight = pair_weight(own, volume, multiplier[j], other, r2, h, repulsion, reference, power)
+            total += weight * spiky_gradient(r2, h) * d
+    if number > batches(count) * qd.static(lanes()) - count:  # what fills up the last batch lies at distance zero
+        for k in range(count):
+            j = near.index[i * near.row[0] + k * near.column[0]]
+            d = separation(xi, x[first + j], torus, periodic)
+            r2 = d.dot(d)
+            if r2 < touching:
+                repulsion = pair_repulsion(c.repulsion[0], w, p.inverse_mass[j])
+                weight = pair_weight(own, volume, multiplier[j], p.volume[j], r2, h, repulsion, reference, power)
+                total += weight * spiky_gradient(r2, h) * (coincident(p.id[i], p.id[j], h) - d)
+    return w * total
+
+
 @qd.func(requires_top_level=True)
 def corrections(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
     multiplier: Floats, wall_gradient: Vectors, correction: Vectors, power: qd.template(),
     uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """Δx_i of eq. 14; ``power`` is n of eq. 13.
-
-    Coincident neighbours, which need a direction made up for them, are only counted at first and treated in a second
-    loop that hardly ever runs: without a rare branch the compiler makes vector instructions of the first.
-    """
+    """Δx_i of eq. 14."""
     for i in range(n):
-        total = vec3(0.0)
+        correction[i] = vec3(0.0)
         if p.inverse_mass[i] > 0.0:
-            h = c.support[0]
-            w = p.inverse_mass[i]
-            repulsion = c.repulsion[0] / w
-            reference = c.reference[0]
-            touching = 1e-12 * h * h
-            xi = x[i]
-            own = multiplier[i]
-            volume = p.volume[i]
-            other = volume
-            base = i * near.row[0]
-            column = near.column[0]
-            number = 0
-            total = own * wall_gradient[i]
-            for k in range(near.count[i]):
-                j = near.index[base + k * column]
-                d = separation(xi, x[j], torus, periodic)
-                r2 = d.dot(d)
-                number += qd.select(r2 < touching, 1, 0)
-                if qd.static(not uniform):
-                    other = p.volume[j]
-                    repulsion = pair_repulsion(c.repulsion[0], w, p.inverse_mass[j])
-                weight = pair_weight(own, volume, multiplier[j], other, r2, h, repulsion, reference, power)
-                total += weight * spiky_gradient(r2, h) * d
-            if number > 0:
-                for k in range(near.count[i]):
-                    j = near.index[base + k * column]
-                    d = separation(xi, x[j], torus, periodic)
-                    r2 = d.dot(d)
-                    if r2 < touching:
-                        repulsion = pair_repulsion(c.repulsion[0], w, p.inverse_mass[j])
-                        weight = pair_weight(own, volume, multiplier[j], p.volume[j], r2, h, repulsion, reference, power)
-                        total += weight * spiky_gradient(r2, h) * (coincident(p.id[i], p.id[j], h) - d)
-            total *= w
-        correction[i] = total
+            correction[i] = correction_of(
+                i, p, x, 0, near, torus, c, multiplier, wall_gradient[i], power, uniform, periodic
+            )
 
 
 @qd.func(requires_top_level=True)

@@ -16,7 +16,7 @@ import numpy as np
 import quadrants as qd
 
 from viscoil.particles import Floats, Particles, Vectors, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.smoothing import cubic_gradient
 
 
@@ -42,41 +42,52 @@ def pair_factor(spacing: float, support: float, volume: float) -> float:
 
 @qd.func
 def divergence(
-    i: qd.i32, u: Vectors, x: Vectors, p: Particles, near: NeighborList, torus: Torus, h: qd.f32, periodic: qd.template()
-) -> qd.f32:
-    """div u_i [1/s]; exactly 0 for rigid motion."""
+    i: qd.i32, u: Vectors, x: Vectors, p: Particles, near: NeighborList, torus: Torus, h: qd.f32,
+    uniform: qd.template(), periodic: qd.template(),
+) -> qd.f32:  # fmt: skip
+    """div u_i [1/s]; exactly 0 for rigid motion. ``uniform``: all volumes are the same, and need not be read."""
     total = 0.0
-    base = i * near.row[0]
-    column = near.column[0]
     xi = x[i]
     ui = u[i]
-    for k in range(near.count[i]):
-        j = near.index[base + k * column]
-        d = separation(xi, x[j], torus, periodic)
-        total += p.volume[j] * cubic_gradient(d.dot(d), h) * d.dot(u[j] - ui)
+    volume = p.volume[i]
+    count = near.count[i]
+    for batch in range(batches(count)):
+        some = fetch(near, i, count, batch)
+        for lane in qd.static(range(lanes())):
+            j = some[lane]
+            d = separation(xi, x[j], torus, periodic)
+            if qd.static(not uniform):
+                volume = p.volume[j]
+            total += volume * cubic_gradient(d.dot(d), h) * d.dot(u[j] - ui)
     return total
 
 
 @qd.func
 def friction(
     i: qd.i32, u: Vectors, x: Vectors, p: Particles, near: NeighborList, torus: Torus, h: qd.f32, c: qd.f32,
-    viscosity: Floats, bulk: Floats, periodic: qd.template(),
+    viscosity: Floats, bulk: Floats, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
 ) -> vec3:  # fmt: skip
-    """f_i/V_i [m/s²] of the velocities u; ``viscosity`` ν and ``bulk`` q per particle."""
+    """f_i/V_i [m/s²] of the velocities u; ``viscosity`` ν and ``bulk`` q per particle. ``even``: one ν for all."""
     total = vec3(0.0)
-    base = i * near.row[0]
-    column = near.column[0]
     xi = x[i]
     ui = u[i]
     q = bulk[i]
-    nu = 0.5 * c * viscosity[i]
+    volume = p.volume[i]
     half = 0.5 * c
+    nu = half * viscosity[i]
+    other = nu
     smallest = 1e-6 * h * h
-    for k in range(near.count[i]):
-        j = near.index[base + k * column]
-        d = separation(xi, x[j], torus, periodic)
-        r2 = d.dot(d)
-        pair = (nu + half * viscosity[j]) * d.dot(ui - u[j]) / qd.max(r2, smallest)
-        total += (p.volume[j] * cubic_gradient(r2, h) * (pair + q + bulk[j])) * d
+    count = near.count[i]
+    for batch in range(batches(count)):
+        some = fetch(near, i, count, batch)
+        for lane in qd.static(range(lanes())):
+            j = some[lane]
+            d = separation(xi, x[j], torus, periodic)
+            r2 = d.dot(d)
+            if qd.static(not uniform):
+                volume = p.volume[j]
+            if qd.static(not even):
+                other = half * viscosity[j]
+            pair = (nu + other) * d.dot(ui - u[j]) / qd.max(r2, smallest)
+            total += (volume * cubic_gradient(r2, h) * (pair + q + bulk[j])) * d
     return total
-

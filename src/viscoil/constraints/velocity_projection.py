@@ -4,24 +4,31 @@ Without its multipliers the constraint leaves one equation per particle, implici
 
     A u = b:   u_i/w_i − Δt F_i(u) = u*_i/w_i + Δt div(Gθ(Q − I))_i
 
-with F the friction of friction.py. A is symmetric and positive definite, so conjugate gradients need the square root of the
-iterations of Jacobi, and tell the residual for nothing. The variant of Chronopoulos & Gear has one reduction per iteration.
-Masses are the preconditioner: then Σ r stays zero, and momentum is exact however early the iterations end (the diagonal of A
-took more iterations and broke that).
+with F the friction of friction.py. A is symmetric and positive definite. Three ways to solve it, all with masses as the
+preconditioner, so that Σ r stays zero and momentum is exact however early the iterations end (the diagonal of A took more
+iterations and broke that):
 
-Solids: the velocity of a particle that touches one is given (no slip), or its normal part is. That takes rows and columns
-out of the system and leaves it symmetric. In the next round whoever a wall would have to pull is let go, whoever would enter
-one is held, and the solver goes on from where it was: an active set.
+    cg          conjugate gradients, in the variant of Chronopoulos & Gear with one reduction per iteration
+    chebyshev   the same number of passes, no reductions at all; needs the largest eigenvalue of A, and converges as for the
+                worst spectrum between 1 (rigid motion) and that
+    jacobi      u ← u + ω w r, the stationary iteration that the paper's relaxation amounts to
+
+Solids: the velocity of a particle that touches one is given (no slip), or its normal part is; beside a no-slip wall the
+tangential part is (wall_friction.py). That takes rows and columns out of the system and leaves it symmetric. In the next
+round whoever a wall would have to pull is let go, whoever would enter one is held, and the solver goes on from where it was:
+an active set.
 """
 
 from dataclasses import dataclass
 
 import quadrants as qd
 
-from viscoil.constraints.conformation import Substances, divergence_of, rates, strain_of
+from viscoil.constraints.conformation import Substances, divergence_of, memory_of, rates
 from viscoil.constraints.friction import divergence, friction
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
+from viscoil.sph.descent import strides
 from viscoil.sph.neighbors import NeighborList, Torus
+from viscoil.sph.sums import Sums, chunk_totals, grand_total, hand_in, padded, workers
 
 
 @dataclass(frozen=True)
@@ -29,30 +36,32 @@ class Projection:
     """Memory of the projection, one element per particle except where noted."""
 
     u: Vectors  # the unknown [m/s]
-    free: Vectors  # u*, without constraints [m/s]
-    residual: Vectors  # r = b − A u
+    free: Vectors  # u*, without friction [m/s]; then with the impulse of the remembered stress
+    residual: Vectors  # r = b − A u, true for held particles as well: theirs is what the wall must take
     search: Vectors  # z, the preconditioned residual
     image: Vectors  # A z
     direction: Vectors  # d
     direction_image: Vectors  # A d
     normal: Vectors  # of the solid a held particle touches
-    held: Ints  # 0 free, 1 normal velocity given, 2 velocity given
+    held: Ints  # 0 free, 1 normal velocity given, 2 velocity given, 3 tangential velocity given
     viscosity: Floats  # ν [m²/s]
     bulk: Floats  # q
     stress: Matrices  # T of the elastic stress
-    products: Vectors  # terms of up to three sums
-    partial: Vectors  # sums of 256, then of 64 of those
-    scalars: Floats  # γ, α, β, γ at the start, u·r, u·F(u); see steer and audit
+    scalars: Floats  # γ, α, β, γ at the start of the step
+    progress: Ints  # iterations: in this step, since last asked; rounds in this step (set to 0 before the first)
 
 
 @dataclass(frozen=True)
 class ProjectionNumbers:
     """Arguments, one element each."""
 
-    iterations: Ints  # most of them
+    iterations: Ints  # most of them in a step
+    rounds: Ints  # in a step
     tolerance: Floats  # residual relative to its start that is good enough
     pairs: Floats  # c of friction.py
     stiffest: Floats  # κ of conformation.rates [1/m²]
+    largest: Floats  # eigenvalue of w A, for Chebyshev and Jacobi
+    accelerated: Ints  # 1: Chebyshev, 0: Jacobi
 
 
 @qd.func
@@ -63,6 +72,8 @@ def allowed(v: vec3, n: vec3, held: qd.i32) -> vec3:
         result = vec3(0.0)
     elif held == 1:
         result = v - n * n.dot(v)
+    elif held == 3:
+        result = n * n.dot(v)
     return result
 
 
@@ -82,131 +93,134 @@ def set_up(
             modulus, viscous = rates(i, p, dt, correction, c.stiffest[0], k)
             nu = viscous
             if qd.static(elastic):
-                t = modulus * strain_of(p.conformation[i]) @ inverse[i]
+                t = modulus * memory_of(p.conformation[i], p.material[i], k) @ inverse[i]
         s.viscosity[i] = nu
         if qd.static(elastic):
             s.stress[i] = t
 
 
 @qd.func(requires_top_level=True)
+def remember(
+    p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, s: Projection,
+    periodic: qd.template(),
+):  # fmt: skip
+    """Adds the impulse of the remembered stress to what friction starts from: b."""
+    for i in range(n):
+        if p.inverse_mass[i] > 0.0:
+            s.free[i] += p.inverse_mass[i] * dt * divergence_of(i, s.stress, x, p, near, torus, h, periodic)
+
+
+@qd.func(requires_top_level=True)
 def bulk_pressures(
     u: Vectors, p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, h: qd.f32, k: Substances,
-    s: Projection, periodic: qd.template(),
+    s: Projection, uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """q_i = b ν_i div u_i."""
     for i in range(n):
         q = 0.0
         if p.inverse_mass[i] != 0.0:
-            q = k.bulk[p.material[i]] * s.viscosity[i] * divergence(i, u, x, p, near, torus, h, periodic)
+            q = k.bulk[p.material[i]] * s.viscosity[i]
+            if q > 0.0:
+                q *= divergence(i, u, x, p, near, torus, h, uniform, periodic)
         s.bulk[i] = q
 
 
 @qd.func(requires_top_level=True)
 def residuals(
     p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, c: ProjectionNumbers,
-    s: Projection, elastic: qd.template(), periodic: qd.template(),
+    s: Projection, sums: Sums, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """r = b − A u, of held particles as well: theirs is what the wall must take. Starts the search, and keeps accounts."""
-    for i in range(n):
-        r = vec3(0.0)
-        z = vec3(0.0)
+    """r = b − A u and z = w r, and the terms of γ = r·z."""
+    qd.loop_config(block_dim=256)  # what hand_in adds up
+    for i in range(padded(n)):
         account = vec3(0.0)
-        if p.inverse_mass[i] > 0.0:
-            drag = friction(i, s.u, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, periodic)
-            force = drag
-            if qd.static(elastic):
-                force += divergence_of(i, s.stress, x, p, near, torus, h, periodic)
-            r = (s.free[i] - s.u[i]) / p.inverse_mass[i] + dt * force
-            z = p.inverse_mass[i] * allowed(r, s.normal[i], s.held[i])
-            account = vec3(z.dot(r), allowed(s.u[i], s.normal[i], s.held[i]).dot(r), -dt * s.u[i].dot(drag))
-        s.residual[i] = r
-        s.search[i] = z
-        s.products[i] = account
-        s.direction[i] = vec3(0.0)
-        s.direction_image[i] = vec3(0.0)
+        if i < n:
+            r = vec3(0.0)
+            z = vec3(0.0)
+            if p.inverse_mass[i] > 0.0:
+                w = p.inverse_mass[i]
+                drag = friction(
+                    i, s.u, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, uniform, even, periodic
+                )
+                r = (s.free[i] - s.u[i]) / w + dt * drag
+                z = w * allowed(r, s.normal[i], s.held[i])
+                account[0] = z.dot(r)
+            s.residual[i] = r
+            s.search[i] = z
+            s.direction[i] = vec3(0.0)
+            s.direction_image[i] = vec3(0.0)
+        hand_in(i, n, account, sums)
+    chunk_totals(n, sums)
+
+
+@qd.func
+def image_of(
+    i: qd.i32, d: Vectors, p: Particles, x: Vectors, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32,
+    c: ProjectionNumbers, s: Projection, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
+) -> vec3:  # fmt: skip
+    """(A d)_i of a moving particle; the bulk pressures of d are known."""
+    drag = friction(i, d, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, uniform, even, periodic)
+    return d[i] / p.inverse_mass[i] - dt * drag
 
 
 @qd.func(requires_top_level=True)
 def images(
     p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, c: ProjectionNumbers,
-    s: Projection, periodic: qd.template(),
+    s: Projection, sums: Sums, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """A z, and the terms of γ = r·z and δ = z·A z."""
-    for i in range(n):
-        image = vec3(0.0)
+    """A z, and the terms of γ = r·z, δ = z·A z and z·z/w."""
+    qd.loop_config(block_dim=256)  # what hand_in adds up
+    for i in range(padded(n)):
         account = vec3(0.0)
-        if p.inverse_mass[i] > 0.0:
-            z = s.search[i]
-            image = z / p.inverse_mass[i] - dt * friction(
-                i, s.search, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, periodic
-            )
-            image = allowed(image, s.normal[i], s.held[i])
-            account = vec3(z.dot(s.residual[i]), z.dot(image), 0.0)
-        s.image[i] = image
-        s.products[i] = account
+        if i < n:
+            image = vec3(0.0)
+            if p.inverse_mass[i] > 0.0:
+                z = s.search[i]
+                image = image_of(i, s.search, p, x, dt, near, torus, h, c, s, uniform, even, periodic)
+                account = vec3(z.dot(s.residual[i]), z.dot(image), z.dot(z) / p.inverse_mass[i])
+            s.image[i] = image
+        hand_in(i, n, account, sums)
+    chunk_totals(n, sums)
 
 
 @qd.func(requires_top_level=True)
-def add_up(n: qd.i32, s: Projection):
-    """Sums of 256 products, then of 64 of those: always in the same order, whatever the threads do."""
-    for a in range((n + 255) // 256):
-        total = vec3(0.0)
-        for i in range(a * 256, qd.min((a + 1) * 256, n)):
-            total += s.products[i]
-        s.partial[a] = total
-    for b in range((n + 16383) // 16384):
-        chunks = (n + 255) // 256
-        total = vec3(0.0)
-        for a in range(b * 64, qd.min((b + 1) * 64, chunks)):
-            total += s.partial[a]
-        s.partial[chunks + b] = total
-
-
-@qd.func
-def grand_total(n: qd.i32, s: Projection) -> vec3:
-    """The sum of everything :func:`add_up` left."""
-    total = vec3(0.0)
-    chunks = (n + 255) // 256
-    for b in range((n + 16383) // 16384):
-        total += s.partial[chunks + b]
-    return total
+def begin_round(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums):
+    """γ of what :func:`residuals` found, and how many iterations this round may take: a share of what the step has left."""
+    qd.loop_config(block_dim=256)
+    for worker in range(qd.static(workers())):
+        total = grand_total(worker, n, sums)
+        if worker == 0:
+            gamma = total[0]
+            if s.progress[2] == 0:
+                s.scalars[3] = gamma
+                s.progress[0] = 0
+            s.scalars[0] = gamma
+            s.scalars[1] = 0.0
+            s.progress[2] += 1
+            budget = (c.iterations[0] * s.progress[2] + c.rounds[0] - 1) // c.rounds[0] - s.progress[0]
+            left[()] = qd.select(gamma > c.tolerance[0] * c.tolerance[0] * s.scalars[3], qd.max(budget, 0), 0)
 
 
 @qd.func(requires_top_level=True)
-def audit(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, first: qd.template()):
-    """What :func:`residuals` found: γ at the start (of the first round), and how much of the friction is missing."""
-    for _ in range(1):
-        total = grand_total(n, s)
-        if qd.static(first):
-            s.scalars[3] = total[0]
-        s.scalars[0] = total[0]
-        s.scalars[1] = 0.0
-        s.scalars[4] = total[1]
-        s.scalars[5] = total[2]
-        left[()] = qd.select(total[0] > c.tolerance[0] * c.tolerance[0] * s.scalars[3], c.iterations[0], 0)
-
-
-@qd.func(requires_top_level=True)
-def steer(left: Flag, used: Ints, n: qd.i32, c: ProjectionNumbers, s: Projection):
-    """γ, δ → α, β. Stops when √(γ/γ₀) is below the tolerance, or when rounding has eaten the curvature d·A d."""
-    for _ in range(1):
-        total = grand_total(n, s)
-        gamma = total[0]
-        delta = total[1]
-        beta = 0.0
-        curvature = delta
-        if s.scalars[1] > 0.0:
-            beta = gamma / qd.max(s.scalars[0], 1e-30)
-            curvature = delta - beta * gamma / s.scalars[1]
-        alpha = qd.select(curvature > 1e-6 * delta, gamma / qd.max(curvature, 1e-30), 0.0)
-        s.scalars[0] = gamma
-        s.scalars[1] = alpha
-        s.scalars[2] = beta
-        used[0] += 1
-        used[1] += 1
-        left[()] = qd.max(left[()] - 1, 0)  # the body of a do-while runs once in any case
-        if gamma <= c.tolerance[0] * c.tolerance[0] * s.scalars[3] or alpha <= 0.0:
-            left[()] = 0
+def steer(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums):
+    """γ, δ → α, β. Stops when √(γ/γ₀) is below the tolerance, or when nothing can be gained."""
+    qd.loop_config(block_dim=256)
+    for worker in range(qd.static(workers())):
+        total = grand_total(worker, n, sums)
+        if worker == 0:
+            gamma = total[0]
+            alpha, beta = strides(gamma, total[1], s.scalars[0], s.scalars[1])
+            if left[()] <= 0:  # the body of a do-while runs once in any case
+                alpha = 0.0
+            else:
+                s.progress[0] += 1
+                s.progress[1] += 1
+            s.scalars[0] = gamma
+            s.scalars[1] = alpha
+            s.scalars[2] = beta
+            left[()] = qd.max(left[()] - 1, 0)
+            if gamma <= c.tolerance[0] * c.tolerance[0] * s.scalars[3] or alpha <= 0.0:
+                left[()] = 0
 
 
 @qd.func(requires_top_level=True)
@@ -224,3 +238,50 @@ def advance(p: Particles, n: qd.i32, s: Projection):
             s.direction_image[i] = image
             s.residual[i] = r
             s.search[i] = p.inverse_mass[i] * allowed(r, s.normal[i], s.held[i])
+
+
+@qd.func(requires_top_level=True)
+def first_stride(left: Flag, p: Particles, n: qd.i32, c: ProjectionNumbers, s: Projection):
+    """Chebyshev and Jacobi: the first d, in ``search``. Iterations come in pairs here."""
+    for i in range(n):
+        d = 2.0 / (1.0 + c.largest[0]) * s.search[i]
+        s.search[i] = d
+        s.u[i] += d
+        if i == 0:
+            s.scalars[1] = (c.largest[0] - 1.0) / (c.largest[0] + 1.0)  # ρ
+            left[()] = (left[()] + 1) // 2
+
+
+@qd.func(requires_top_level=True)
+def stride(
+    left: Flag, now: Vectors, then: Vectors, p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus,
+    h: qd.f32, c: ProjectionNumbers, s: Projection, second: qd.template(), uniform: qd.template(), even: qd.template(),
+    periodic: qd.template(),
+):  # fmt: skip
+    """r ← r − A d, and the next d from d (``now``) and r into ``then``; u follows. The recurrence of Chebyshev polynomials."""
+    for i in range(n):
+        half = 0.5 * (c.largest[0] - 1.0)
+        centre = 0.5 * (c.largest[0] + 1.0)
+        rho = s.scalars[qd.static(2 if second else 1)]
+        after = 1.0 / qd.max(2.0 * centre / qd.max(half, 1e-6) - rho, 1e-6)
+        along = 0.0
+        across = 1.0 / centre
+        if c.accelerated[0] == 1 and half > 1e-6:
+            along = after * rho
+            across = 2.0 * after / half
+        if p.inverse_mass[i] > 0.0:
+            r = s.residual[i] - image_of(i, now, p, x, dt, near, torus, h, c, s, uniform, even, periodic)
+            d = along * now[i] + across * p.inverse_mass[i] * allowed(r, s.normal[i], s.held[i])
+            s.residual[i] = r
+            then[i] = d
+            s.u[i] += d
+        else:
+            then[i] = now[i]
+        if i == 0:
+            s.progress[0] += 1
+            s.progress[1] += 1
+            if qd.static(second):
+                s.scalars[1] = after
+                left[()] = qd.max(left[()] - 1, 0)
+            else:
+                s.scalars[2] = after

@@ -16,7 +16,7 @@ from viscoil.material import PRESETS
 from viscoil.surface.mesh import SurfaceMesh
 
 GREY = (0.7, 0.7, 0.7)
-MOST_EVENTS = 6.0  # per picture height: what swallows more than this is black all the same
+MOST_EVENTS = 60.0  # per picture height: what swallows more than this is black all the same, down to a fifteenth of it
 STRAIGHT_ON = 0.999  # anisotropy of scattering; closer to 1, single precision fails
 MOST_CELLS = 72  # along the longest edge of the grid that holds the colours inside mixed clear fluids
 

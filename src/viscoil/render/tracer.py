@@ -18,7 +18,7 @@ from viscoil.view import lights
 from viscoil.view.camera import Camera
 
 BALL = 0.5  # radius of a ball in particle spacings
-BOUNCES = {"opaque": 7, "clear": 18, "mixed": 48}  # a path through a drop in a tank of water changes sides often
+BOUNCES = {"opaque": 7, "clear": 18, "mixed": 160}  # a path through a drop in a tank of water changes sides often
 
 
 @dataclass

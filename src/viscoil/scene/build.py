@@ -6,7 +6,7 @@ import numpy as np
 
 from viscoil import backend, solvers
 from viscoil.errors import SceneError
-from viscoil.material import unsupported
+from viscoil.material import Material, unsupported
 from viscoil.scene.emitters import Nozzle
 from viscoil.scene.fill import fill_shape, jittered
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
@@ -33,6 +33,11 @@ def _walls(scene: Any) -> list[Any]:
         for index, solid in enumerate(scene.solid)
         if solid.boundary == "particles"
     ]
+
+
+def _remembers(material: Material) -> bool:
+    """Whether it is elastic at all."""
+    return material.maxwell()[1] > 0
 
 
 def _inside_period(x: np.ndarray, domain: Any) -> np.ndarray:
@@ -78,9 +83,34 @@ class Built:
 
     def _made(self, method: Any, params: Any) -> Any:
         solver = method(params, self.world)
-        solver.take_materials(list(self.materials.values()))
+        present = list(self.present().values())
+        self._taken = [material.model_copy() for material in present]
+        solver.take_materials(present)
         self.world.evolve(method.evolves)
+        self.world.carry(getattr(solver, "carried", {}))
         return solver
+
+    # --- materials that change in time -------------------------------------------------------------------------------
+    def present(self) -> dict[str, Material]:
+        """The materials as they are now."""
+        return {name: material.at(self.world.time) for name, material in self.materials.items()}
+
+    def take_present(self, scene: Any = None) -> None:
+        """Hands the materials (of ``scene``, when it was changed) to the solver if one is no longer what it was."""
+        if scene is not None:
+            self.materials = {name: scene.material_named(name) for name in self.materials}
+        present = list(self.present().values())
+        if present != self._taken:
+            forgetting = any(map(_remembers, self._taken)) and not any(map(_remembers, present))
+            if forgetting and "conformation" in self.solver.evolves:  # nobody would relax it, and it would come back later
+                self.world.set("conformation", np.tile(np.eye(3, dtype=np.float32), (self.world.count, 1, 1)))
+            self._taken = [material.model_copy() for material in present]
+            self.solver.take_materials(present)
+
+    @property
+    def keyed(self) -> bool:
+        """Whether materials have keyframes: then the host looks at them before every step."""
+        return any(material.changes for material in self.materials.values())
 
     def _fill(self, scene: Any) -> None:
         groups = [self._filled(fluid, number) for number, fluid in enumerate(scene.fluid)]
@@ -146,7 +176,7 @@ class Built:
         self._check_nozzles(scene)
         if type(self.solver) is method:
             self.solver.params = scene.solver
-            self.solver.take_materials(list(self.materials.values()))
+            self.take_present()
             if world.capacity != capacity:
                 self.solver.resize(world.capacity)
         else:

@@ -184,6 +184,8 @@ class Scene(Model):
         data = {key: value for key, value in data.items() if value not in ([], {}, "")}
         data["solver"] = {"method": self.method, **data["solver"]}
         for name, material in self.material.items():
+            if not material.changes:
+                del data["material"][name]["changes"], data["material"][name]["interpolation"]
             if material.preset and any(
                 getattr(material, key) is None and getattr(PRESETS[material.preset], key) is not None
                 for key in Material.model_fields

@@ -53,6 +53,8 @@ def _lengths(shape: Any) -> tuple[tuple[float, ...], float]:
         return (shape.bottom_radius, shape.top_radius, shape.height / 2, shape.thickness), (
             math.hypot(widest, shape.height / 2) + shape.thickness
         )
+    if kind == "bowl":
+        return (shape.radius, shape.height, shape.ball(), shape.thickness), math.hypot(*shape.extent()) / 2
     return (shape.radius, shape.tube), shape.radius + shape.tube  # torus
 
 

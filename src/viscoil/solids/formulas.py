@@ -124,7 +124,15 @@ def _torus(shape: dict[str, Any], q: np.ndarray) -> np.ndarray:
     return np.hypot(np.hypot(q[:, 0], q[:, 2]) - shape["radius"], q[:, 1]) - shape["tube"]
 
 
+def _bowl(shape: dict[str, Any], q: np.ndarray) -> np.ndarray:
+    rim, height = shape["radius"], shape["height"]
+    ball = (rim * rim + height * height) / (2 * height)
+    rho, y, cut = np.hypot(q[:, 0], q[:, 2]), q[:, 1] + height / 2 - ball, height - ball
+    away = np.where(cut * rho < rim * y, np.hypot(rho - rim, y - cut), np.abs(np.hypot(rho, y) - ball))
+    return away - shape["thickness"] / 2
+
+
 _FORMULAS = {
     "plane": _plane, "box": _box, "sphere": _sphere, "capsule": _capsule, "cylinder": _cylinder, "cone": _cone,
-    "funnel": _funnel, "torus": _torus,
+    "funnel": _funnel, "torus": _torus, "bowl": _bowl,
 }

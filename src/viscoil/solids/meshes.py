@@ -172,6 +172,17 @@ def _torus(shape: dict[str, Any], detail: int, extent: float) -> Mesh:
     return _revolved(_arc(shape["tube"], (shape["radius"], 0), -180, 180, max(16, detail // 2)), detail)
 
 
+def _bowl(shape: dict[str, Any], detail: int, extent: float) -> Mesh:
+    """The outer wall from the bottom up, round the rim, and the inner wall down again."""
+    rim, height, wall = shape["radius"], shape["height"], shape["thickness"] / 2
+    ball = (rim * rim + height * height) / (2 * height)
+    centre, up = (0.0, ball - height / 2), float(np.degrees(np.arctan2(height - ball, rim)))
+    outside = _arc(ball + wall, centre, -90, up, 2 * detail)
+    over = _arc(wall, (rim, height / 2), up, up + 180, detail // 2)
+    inside = _arc(ball - wall, centre, up, -90, 2 * detail)
+    return _revolved(_on_axis(np.concatenate([outside, over[1:-1], inside])), detail)
+
+
 def _file(shape: dict[str, Any], detail: int, extent: float) -> Mesh:
     import trimesh  # only scenes with meshes pay for it
 
@@ -244,5 +255,5 @@ def _contoured(library: Any, parts: list[Part], blend: float, inside: np.ndarray
 
 _MAKERS = {
     "plane": _plane, "box": _box, "sphere": _sphere, "capsule": _capsule, "cylinder": _cone, "cone": _cone,
-    "funnel": _funnel, "torus": _torus, "union": _union, "bear": _bear, "mesh": _file,
+    "funnel": _funnel, "torus": _torus, "bowl": _bowl, "union": _union, "bear": _bear, "mesh": _file,
 }

@@ -10,7 +10,7 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Matrices, Vectors, vec3
 
-KINDS = {"plane": 0, "box": 1, "sphere": 2, "capsule": 3, "cylinder": 4, "cone": 5, "funnel": 6, "torus": 7}
+KINDS = {"plane": 0, "box": 1, "sphere": 2, "capsule": 3, "cylinder": 4, "cone": 5, "funnel": 6, "torus": 7, "bowl": 8}
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,18 @@ def funnel(rho: qd.f32, y: qd.f32, bottom: qd.f32, top: qd.f32, half: qd.f32, th
 
 
 @qd.func
+def bowl(rho: qd.f32, y: qd.f32, rim: qd.f32, ball: qd.f32, cut: qd.f32, thickness: qd.f32) -> qd.f32:
+    """Part of a hollow ball below y = ``cut`` over its centre: everything closer than half the thickness to it.
+
+    Seen from the centre, what lies above the direction of the rim (rim, cut) is nearest to the rim itself.
+    """
+    away = qd.abs(qd.sqrt(rho * rho + y * y) - ball)
+    if cut * rho < rim * y:
+        away = qd.sqrt((rho - rim) ** 2 + (y - cut) ** 2)
+    return away - 0.5 * thickness
+
+
+@qd.func
 def part_distance(part: qd.i32, point: vec3, parts: Parts) -> qd.f32:
     """φ of one part at a point of the solid's frame."""
     q = parts.rotation[part].transpose() @ (point - parts.centre[part])
@@ -125,6 +137,8 @@ def part_distance(part: qd.i32, point: vec3, parts: Parts) -> qd.f32:
         phi = funnel(rho, q[1], a, b, c, d)
     elif kind == 7:
         phi = qd.sqrt((rho - a) ** 2 + q[1] * q[1]) - b
+    elif kind == 8:  # the lengths are those of the rim: its radius, the bowl's height, the ball's radius
+        phi = bowl(rho, q[1] + 0.5 * b - c, a, c, b - c, d)
     return phi
 
 

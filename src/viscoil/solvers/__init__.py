@@ -30,6 +30,15 @@ SOLVERS: dict[str, SolverInfo] = {
     "pcisph": SolverInfo(
         "Predictive-corrective SPH (Solenthaler & Pajarola 2009), for comparison", "viscoil.solvers.pcisph", "PCISPH"
     ),
+    "peer_pbf": SolverInfo(
+        "PBF with the implicit viscosity of Peer et al. 2015, for comparison", "viscoil.solvers.peer_pbf", "PeerPBF"
+    ),
+    "viscous_pbf": SolverInfo(
+        "PBF with plastic links (Takahashi et al. 2014), for comparison", "viscoil.solvers.viscous_pbf", "ViscousPBF"
+    ),
+    "ucm_sph": SolverInfo(
+        "Explicit upper-convected Maxwell stress on SPH, for comparison", "viscoil.solvers.ucm_sph", "UCMSPH"
+    ),
 }
 
 

@@ -14,36 +14,42 @@ import quadrants as qd
 
 from viscoil import backend
 from viscoil.constraints.conformation import Substances, gradient_corrections, gradient_of
-from viscoil.constraints.contact import contact_and_clearance, resolve_all
-from viscoil.constraints.density import DensityNumbers, corrections, count_down, multipliers
+from viscoil.constraints.contact import clearance, resolve_all
+from viscoil.constraints.density import DensityNumbers, correction_of, multiplier_of
 from viscoil.constraints.friction import pair_factor
 from viscoil.constraints.velocity_projection import (
     Projection,
     ProjectionNumbers,
-    add_up,
     advance,
-    audit,
+    allowed,
+    begin_round,
     bulk_pressures,
+    first_stride,
     images,
+    remember,
     residuals,
     set_up,
     steer,
+    stride,
 )
-from viscoil.constraints.walls import walls_nearby
+from viscoil.constraints.wall_friction import nearest_wall
+from viscoil.constraints.walls import wall_density
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Uploaded, Vectors, allocate_array, mat3, vec3
-from viscoil.solids.sdf import Parts, Solids, distance, normal
+from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import NeighborList, Torus
+from viscoil.sph.sums import Sums, allocate_sums, chunk_totals, grand_total, hand_in, padded, total_on_host, workers
 from viscoil.steps.conformation import next_conformation
-from viscoil.steps.integrate import corrected_velocities, predict
+from viscoil.steps.integrate import corrected_velocities, moved
 from viscoil.steps.spreading import SpreadingNumbers, spread_and_commit
 from viscoil.units import Count, Quantity, Slider
 
 DENSITY_LIMIT = 1.2  # as in pbf: Jacobi's share of the stiffest mode of the density constraint
 BULK = 5.0  # resistance against changes of volume, in viscosities: a stretched rope keeps 85 % of its volume's rate
-FEWEST = 6  # neighbours that make a velocity gradient
-VECTORS = ("predicted", "correction", "wall_gradient", "weight")
-FLOATS = ("multiplier", "error", "clear", "wall")
+POWER_ITERATIONS = 24  # of the estimate of the largest eigenvalue
+SAFETY = 1.4  # on that estimate, which comes from below; neighbourhoods change until the next frame's (1.15 once blew up)
+SCRATCH_VECTORS = ("wall_gradient", "weight")
+PROJECTION_VECTORS = ("u", "free", "residual", "search", "image", "direction", "direction_image", "normal")
 
 
 class DCPBDParams(SolverParams):
@@ -54,97 +60,97 @@ class DCPBDParams(SolverParams):
     """support radius h of the smoothing kernels, in particle spacings"""
     iterations: Annotated[int, Count(at_least=1, at_most=1000), Slider(1, 40)] = 5
     """iterations of the density constraint per step"""
-    velocity_iterations: Annotated[int, Count(at_least=1, at_most=1000), Slider(1, 200)] = 60
-    """most iterations of the velocity projection per step and round"""
+    projection: Literal["cg", "chebyshev", "jacobi"] = "cg"
+    """how velocities are projected: conjugate gradients, Chebyshev's iteration, or Jacobi's as in the paper"""
+    velocity_iterations: Annotated[int, Count(at_least=1, at_most=1000), Slider(1, 200)] = 100
+    """most iterations of the velocity projection per step"""
     velocity_tolerance: Annotated[float, Quantity("number", above=0.0, at_most=0.5), Slider(1e-4, 0.3, log=True)] = 0.01
-    """residual, relative to that without any stress, that ends the velocity projection"""
+    """residual, relative to that without any stress, that ends the velocity projection by conjugate gradients"""
     contact_rounds: Annotated[int, Count(at_least=1, at_most=10)] = 2
-    """how often the velocity projection looks again which particles solids hold"""
+    """how often the velocity projection looks which particles solids hold; its iterations are shared among the rounds"""
     spreading: Annotated[float, Quantity("number", at_least=0.0, at_most=50.0)] = 8.0
     """how strongly particles of strained fluid are spread evenly; 0 = not at all, and stretched ropes tear"""
-    tolerance: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5)] = 0.0
-    """mean compression below which the density iterations end early; 0 = always all iterations"""
 
 
 @dataclass(frozen=True)
 class Scratch:
     """Memory of one step besides the projection's."""
 
-    predicted: Vectors  # x* [m]
-    correction: Vectors  # Δx [m]
+    predicted: Vectors  # x* [m]; twice the capacity, because the density iterations go back and forth between two halves
     wall_gradient: Vectors  # [1/m]
     weight: Vectors  # E of conformation.py
     multiplier: Floats  # of the density constraint [m²]
-    error: Floats  # max(C, 0)
     clear: Floats  # at least this far from all solids [m]
-    wall: Floats  # density of the walls, relative
     inverse: Matrices  # B⁻¹
-    used: Ints  # iterations of the velocity projection: in this step, since last asked
-    left: Ints  # iterations of the density constraint, likewise
     clamped: Ints  # eigenvalues of Q that were brought back
+    half: Ints  # that the next density iteration reads: before its multipliers, after them
 
 
 @qd.func(requires_top_level=True)
 def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection):
     """u*, x*, and a first contact so that lists are found where particles can be."""
-    predict(p, k.count[0], k.dt[0], k.gx[0], k.gy[0], k.gz[0], solids, s.predicted)
     for i in range(k.count[0]):
-        v.free[i] = (s.predicted[i] - p.position[i]) / k.dt[0]
+        gravity = vec3(k.gx[0], k.gy[0], k.gz[0])
+        x = moved(i, p, k.dt[0], gravity, solids)
+        clear = 1e30
+        free = (x - p.position[i]) / k.dt[0]
         if p.inverse_mass[i] > 0.0:
-            v.free[i] = p.velocity[i] + k.dt[0] * vec3(k.gx[0], k.gy[0], k.gz[0])
-    contact_and_clearance(
-        s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts, s.clear
-    )
-
-
-@qd.func
-def _nearest(x: vec3, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts):
-    """(normal of the nearest solid, its friction)."""
-    gap = 1e30
-    n = vec3(0.0)
-    rough = 0.0
-    for solid in range(number):
-        local = solids.rotation[solid].transpose() @ (x - solids.position[solid])
-        if local.norm() - solids.bound[solid] < gap:
-            phi = distance(solid, local, solids, parts)
-            if phi < gap:
-                gap = phi
-                n = solids.rotation[solid] @ normal(solid, local, 0.05 * radius, solids, parts)
-                rough = solids.friction[solid]
-    return n, rough
+            free = p.velocity[i] + k.dt[0] * gravity
+            x = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts)
+            clear = clearance(x, k.solids[0], solids, parts)
+        v.free[i] = free
+        v.u[i] = free
+        v.held[i] = 0
+        s.predicted[i] = x
+        s.clear[i] = clear
+        if i == 0:
+            v.progress[2] = 0
 
 
 @qd.func(requires_top_level=True)
-def _hold(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection, first: qd.template()):
+def _hold(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection):
     """Who touches a solid keeps the velocity that contact leaves it; whom a wall would have to pull is let go."""
     for i in range(k.count[0]):
-        if qd.static(first):
-            v.held[i] = 0
-            v.u[i] = v.free[i]
         if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0]:
-            if v.held[i] > 0 and v.normal[i].dot(v.residual[i]) > 0.0:
+            if (v.held[i] == 1 or v.held[i] == 2) and v.normal[i].dot(v.residual[i]) > 0.0:
                 v.held[i] = 0
-            elif v.held[i] == 0:
+            if v.held[i] == 0 or v.held[i] == 3:
                 wanted = p.position[i] + k.dt[0] * v.u[i]
-                if qd.static(first):
-                    wanted = p.position[i] + k.dt[0] * v.free[i]
                 reached = resolve_all(wanted, p.position[i], k.radius[0], k.solids[0], solids, parts)
+                clings, n, rough, wall = nearest_wall(reached, k.dt[0], k.radius[0], k.solids[0], solids, parts)
+                v.normal[i] = n
+                v.held[i] = 0
                 if (reached - wanted).norm() > 1e-4 * k.radius[0]:
-                    n, rough = _nearest(reached, k.radius[0], k.solids[0], solids, parts)
-                    v.normal[i] = n
                     v.held[i] = qd.select(rough > 1e6, 2, 1)
                     v.u[i] = (reached - p.position[i]) / k.dt[0]
+                elif clings == 1:
+                    v.held[i] = 3
+                    v.u[i] = wall + n * n.dot(v.u[i] - wall)
 
 
 @qd.func(requires_top_level=True)
-def _look(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    s: Scratch, v: Projection, elastic: qd.template(), periodic: qd.template(),
+def _begin(
+    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
+    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, uniform: qd.template(), even: qd.template(),
+    periodic: qd.template(),
 ):  # fmt: skip
-    """b − A u and its sums."""
-    bulk_pressures(v.u, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, periodic)
-    residuals(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, elastic, periodic)
-    add_up(k.count[0], v)
+    """What a round of the velocity projection starts from: who is held, and b − A u."""
+    _hold(p, k, solids, parts, s, v)
+    bulk_pressures(v.u, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
+    residuals(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, sums, uniform, even, periodic)
+    begin_round(left, k.count[0], c, v, sums)
+
+
+@qd.func(requires_top_level=True)
+def _iterate(
+    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
+    s: Scratch, v: Projection, sums: Sums, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """One iteration of conjugate gradients."""
+    bulk_pressures(v.search, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
+    images(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, sums, uniform, even, periodic)
+    steer(left, k.count[0], c, v, sums)
+    advance(p, k.count[0], v)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -153,57 +159,158 @@ def _predict_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s
 
 
 @qd.kernel(graph=True, fastcache=True)
-def _project_stage(
-    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, s: Scratch, v: Projection, first: qd.Template, elastic: qd.Template, periodic: qd.Template,
+def _prepare_stage(
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers, s: Scratch,
+    v: Projection, elastic: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    """One round of the velocity projection: u* → u**."""
-    _hold(p, k, solids, parts, s, v, first)
-    if qd.static(first):
-        if qd.static(elastic):
-            gradient_corrections(
-                p, s.predicted, k.count[0], near, torus, k.support[0], 6, s.inverse, s.weight, periodic
-            )
-        set_up(p, k.count[0], k.dt[0], m, c, s.inverse, v, elastic)
-    _look(p, k, near, torus, m, c, s, v, elastic, periodic)
-    audit(left, k.count[0], c, v, first)
-    while qd.graph.do_while(left):
-        bulk_pressures(v.search, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, periodic)
-        images(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, periodic)
-        add_up(k.count[0], v)
-        steer(left, s.used, k.count[0], c, v)
-        advance(p, k.count[0], v)
+    """Viscosities, and what the material remembers."""
+    if qd.static(elastic):
+        gradient_corrections(p, s.predicted, k.count[0], near, torus, k.support[0], 6, s.inverse, s.weight, periodic)
+    set_up(p, k.count[0], k.dt[0], m, c, s.inverse, v, elastic)
+    if qd.static(elastic):
+        remember(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], v, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
-def _settle_stage(
+def _gradients_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, s: Scratch, v: Projection, elastic: qd.Template, periodic: qd.Template,
+    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, uniform: qd.Template, even: qd.Template,
+    periodic: qd.Template,
 ):  # fmt: skip
-    """What is left of the residual, and x** = x⁰ + Δt u**; where that aimed at is kept in ``free``."""
-    _look(p, k, near, torus, m, c, s, v, elastic, periodic)
-    audit(left, k.count[0], c, v, False)
+    """One round of the velocity projection by conjugate gradients: u* → u**."""
+    _begin(left, p, k, near, torus, m, c, solids, parts, s, v, sums, uniform, even, periodic)
+    while qd.graph.do_while(left):
+        _iterate(left, p, k, near, torus, m, c, s, v, sums, uniform, even, periodic)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _strides_stage(
+    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
+    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, uniform: qd.Template, even: qd.Template,
+    periodic: qd.Template,
+):  # fmt: skip
+    """The same by Chebyshev's or Jacobi's iteration, two at a time: directions go back and forth between two arrays."""
+    _begin(left, p, k, near, torus, m, c, solids, parts, s, v, sums, uniform, even, periodic)
+    first_stride(left, p, k.count[0], c, v)
+    while qd.graph.do_while(left):
+        bulk_pressures(v.search, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
+        stride(
+            left, v.search, v.direction, p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, False,
+            uniform, even, periodic,
+        )  # fmt: skip
+        bulk_pressures(v.direction, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
+        stride(
+            left, v.direction, v.search, p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, True,
+            uniform, even, periodic,
+        )  # fmt: skip
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _estimate_stage(
+    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
+    s: Scratch, v: Projection, sums: Sums, number: Ints, uniform: qd.Template, even: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """The largest eigenvalue of w A, by power iteration from velocities that alternate wildly: into scalars[4]."""
     for i in range(k.count[0]):
+        v.residual[i] = vec3(0.0)
+        v.search[i] = vec3(0.0)
         if p.inverse_mass[i] > 0.0:
-            x = p.position[i] + k.dt[0] * v.u[i]
-            v.free[i] = x
-            s.clear[i] -= (x - s.predicted[i]).norm()
-            if s.clear[i] < k.support[0]:
-                x = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts)
-            s.predicted[i] = x
+            mixed = qd.cast(p.id[i], qd.u32) * qd.u32(0x9E3779B1)
+            mixed = (mixed ^ (mixed >> 15)) * qd.u32(0x85EBCA77)
+            for axis in qd.static(range(3)):
+                v.search[i][axis] = qd.cast((mixed >> (10 * axis)) & 1023, qd.f32) / 511.5 - 1.0
+        if i == 0:
+            left[()] = number[0]
+    while qd.graph.do_while(left):
+        bulk_pressures(v.search, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
+        images(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, sums, uniform, even, periodic)
+        qd.loop_config(block_dim=256)
+        for worker in range(qd.static(workers())):
+            total = grand_total(worker, k.count[0], sums)
+            if worker == 0:
+                v.scalars[4] = total[1] / qd.max(total[2], 1e-30)
+                left[()] = qd.max(left[()] - 1, 0)
+        for i in range(k.count[0]):
+            v.search[i] = p.inverse_mass[i] * v.image[i] / qd.max(v.scalars[4], 1e-30)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _settle_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums):
+    """x** = x⁰ + Δt u**; where that aimed at is kept in ``free``. Accounts of what the projection left: r·wr, u·r and the
+    power of the friction, Δt u·F(u) = u·(r − (u* − u)/w)."""
+    qd.loop_config(block_dim=256)
+    for i in range(padded(k.count[0])):
+        account = vec3(0.0)
+        if i < k.count[0]:
+            if p.inverse_mass[i] > 0.0:
+                w = p.inverse_mass[i]
+                u = v.u[i]
+                r = v.residual[i]
+                possible = allowed(r, v.normal[i], v.held[i])
+                account = vec3(
+                    w * possible.dot(possible), u.dot(possible), u.dot((v.free[i] - u) / w - r)
+                )
+                x = p.position[i] + k.dt[0] * u
+                v.free[i] = x
+                s.clear[i] -= (x - s.predicted[i]).norm()
+                if s.clear[i] < k.support[0]:
+                    x = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts)
+                s.predicted[i] = x
+            s.predicted[s.predicted.shape[0] // 2 + i] = s.predicted[i]
+            if i == 0:
+                s.half[0] = k.iterations[0] % 2  # so that the last iteration writes the first half
+        hand_in(i, k.count[0], account, sums)
+    chunk_totals(k.count[0], sums)
 
 
 @qd.func(requires_top_level=True)
-def _move(left: Flag, p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch):
-    """x* ← x* + Δx, and contact."""
+def _weigh(
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids, parts: Parts,
+    s: Scratch, walled: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Multipliers of the density constraint, walls included."""
     for i in range(k.count[0]):
+        first = s.half[0] * (s.predicted.shape[0] // 2)
+        value = 0.0
         if p.inverse_mass[i] > 0.0:
-            s.predicted[i] += s.correction[i]
-            s.clear[i] -= s.correction[i].norm()
-            if s.clear[i] < k.support[0]:
-                s.predicted[i] = resolve_all(s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts)
+            wall = 0.0
+            toward = vec3(0.0)
+            if qd.static(walled):
+                if s.clear[i] < k.support[0]:
+                    share, slope = wall_density(s.predicted[first + i], k.support[0], k.solids[0], solids, parts)
+                    wall = share
+                    toward = slope
+                s.wall_gradient[i] = toward
+            found, _error = multiplier_of(i, p, s.predicted, first, near, torus, c, wall, toward, False, uniform, periodic)
+            value = found
+        s.multiplier[i] = value
         if i == 0:
-            count_down(left, s.left)
+            s.half[1] = s.half[0]
+
+
+@qd.func(requires_top_level=True)
+def _move(
+    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
+    parts: Parts, s: Scratch, walled: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """x* ← x* + Δx, and contact: from one half of the array to the other, so that all read what was there before."""
+    for i in range(k.count[0]):
+        length = s.predicted.shape[0] // 2
+        first = s.half[1] * length
+        place = s.predicted[first + i]
+        if p.inverse_mass[i] > 0.0:
+            toward = vec3(0.0)
+            if qd.static(walled):
+                toward = s.wall_gradient[i]
+            change = correction_of(i, p, s.predicted, first, near, torus, c, s.multiplier, toward, 1, uniform, periodic)
+            place += change
+            s.clear[i] -= change.norm()
+            if s.clear[i] < k.support[0]:
+                place = resolve_all(place, p.position[i], k.radius[0], k.solids[0], solids, parts)
+        s.predicted[length - first + i] = place
+        if i == 0:
+            s.half[0] = 1 - s.half[1]
+            left[()] = qd.max(left[()] - 1, 0)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -215,18 +322,8 @@ def _solve_stage(
     for _ in range(1):
         left[()] = k.iterations[0]
     while qd.graph.do_while(left):
-        if qd.static(walled):
-            walls_nearby(
-                p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient
-            )
-        multipliers(
-            p, s.predicted, k.count[0], near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier,
-            False, uniform, periodic,
-        )  # fmt: skip
-        corrections(
-            p, s.predicted, k.count[0], near, torus, c, s.multiplier, s.wall_gradient, s.correction, 1, uniform, periodic
-        )
-        _move(left, p, k, solids, parts, s)
+        _weigh(p, k, near, torus, c, solids, parts, s, walled, uniform, periodic)
+        _move(left, p, k, near, torus, c, solids, parts, s, walled, uniform, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -256,30 +353,35 @@ class DCPBD:
 
     def __init__(self, params: DCPBDParams, world: Any):
         self.params = params
-        self._had_walls = False
         self._step, self._projection_numbers = Uploaded(StepNumbers), Uploaded(ProjectionNumbers)
         self._density, self._spreading = Uploaded(DensityNumbers), Uploaded(SpreadingNumbers)
         self._pairs = pair_factor(world.spacing, world.support, world.lattice.volume)
-        self._elastic = False
+        self._power = allocate_array(qd.i32, 1)
+        self._power.fill(POWER_ITERATIONS)
+        self._elastic = self._even = False
+        self._largest: float | None = None
+        self._iterations = self._count = 0
         self.resize(max(world.capacity, 1))
 
     def resize(self, capacity: int) -> None:
         """Scratch for ``capacity`` particles."""
-        vectors = ("u", "free", "residual", "search", "image", "direction", "direction_image", "normal", "products")
         self.scratch = Scratch(
-            **{name: allocate_array(vec3, capacity) for name in VECTORS},
-            **{name: allocate_array(qd.f32, capacity) for name in FLOATS},
+            **{name: allocate_array(vec3, capacity) for name in SCRATCH_VECTORS},
+            **{name: allocate_array(qd.f32, capacity) for name in ("multiplier", "clear")},
+            predicted=allocate_array(vec3, 2 * capacity),
             inverse=allocate_array(mat3, capacity),
-            used=allocate_array(qd.i32, 2), left=allocate_array(qd.i32, 2), clamped=allocate_array(qd.i32, 1),
-        )  # fmt: skip
+            clamped=allocate_array(qd.i32, 1),
+            half=allocate_array(qd.i32, 2),
+        )
         self.projection = Projection(
-            **{name: allocate_array(vec3, capacity) for name in vectors},
+            **{name: allocate_array(vec3, capacity) for name in PROJECTION_VECTORS},
             held=allocate_array(qd.i32, capacity),
             **{name: allocate_array(qd.f32, capacity) for name in ("viscosity", "bulk")},
             stress=allocate_array(mat3, capacity),
-            partial=allocate_array(vec3, capacity // 256 + capacity // 16384 + 3),
             scalars=allocate_array(qd.f32, 8),
+            progress=allocate_array(qd.i32, 3),
         )
+        self.sums = allocate_sums(capacity)
 
     def take_materials(self, materials: list[Any]) -> None:
         """What the particles are made of, in SI units."""
@@ -298,9 +400,13 @@ class DCPBD:
             rows["yield_strain"][index] = material.yield_strain or 0.0
         # What forgets at once has nothing to remember: then no stress is stored and no conformation followed.
         self._elastic = bool((rows["modulus"] > 0).any() or (rows["relaxation"] > 0).any())
-        self.substances = Substances(**{name: allocate_array(qd.f32, len(materials)) for name in rows})
+        # One material without memory has one viscosity: neighbours' need not be read.
+        self._even = len(materials) == 1 and not self._elastic
+        if getattr(self, "substances", None) is None or self.substances.viscosity.shape[0] != len(materials):
+            self.substances = Substances(**{name: allocate_array(qd.f32, len(materials)) for name in rows})
         for name, values in rows.items():
             getattr(self.substances, name).from_numpy(values)
+        self._largest = None
 
     def density_numbers(self, world: Any) -> DensityNumbers:
         """The density constraint: compression only, because thin ropes have no full neighbourhood."""
@@ -308,54 +414,72 @@ class DCPBD:
         softness = max(0.1, lattice.stiffest_mode / DENSITY_LIMIT - 1) * lattice.gradient_square
         return self._density.set(support=world.support, softness=softness, repulsion=0.0, reference=1.0, unilateral=1)
 
+    def begin_frame(self) -> None:
+        """The largest eigenvalue is estimated anew: a run that resumes here must find the same one."""
+        self._largest = None
+
+    def _numbers(self, world: Any) -> Any:
+        c = self.params
+        return self._projection_numbers.set(
+            iterations=c.velocity_iterations, rounds=c.contact_rounds if len(world.solids) else 1,
+            tolerance=c.velocity_tolerance, pairs=self._pairs, largest=self._largest or 1.0,
+            stiffest=2 * world.lattice.stiffest_mode * world.lattice.gradient_square,
+            accelerated=int(c.projection == "chebyshev"),
+        )  # fmt: skip
+
+    def _estimate(self, world: Any, k: Any, variant: tuple[bool, ...]) -> None:
+        """The largest eigenvalue of the projection's matrix, once per frame, for those that need it."""
+        near, torus, v = world.neighbors.list, world.neighbors.torus, self.projection
+        _estimate_stage(
+            backend.loop_counter(), world.particles, k, near, torus, self.substances, self._numbers(world), self.scratch, v,
+            self.sums, self._power, *variant,
+        )  # fmt: skip
+        self._largest = max(1.0, 1 + SAFETY * (float(v.scalars.to_numpy()[4]) - 1))
+
     def step(self, world: Any, dt: float) -> None:
         """Algorithm 2."""
-        p, s, v, c, m = world.particles, self.scratch, self.projection, self.params, self.substances
+        p, s, v, c, m, sums = world.particles, self.scratch, self.projection, self.params, self.substances, self.sums
         near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
-        solids, parts, left = world.solids.device, world.solids.parts, backend.loop_counter()
-        k = step_numbers(self._step, world, c, dt)
-        numbers = self._projection_numbers.set(
-            iterations=c.velocity_iterations, tolerance=c.velocity_tolerance, pairs=self._pairs,
-            stiffest=2 * world.lattice.stiffest_mode * world.lattice.gradient_square,
-        )  # fmt: skip
+        solids, parts, left, walled = world.solids.device, world.solids.parts, backend.loop_counter(), bool(len(world.solids))
+        k, density = step_numbers(self._step, world, c, dt), self.density_numbers(world)
+        spreading = self._spreading.set(spacing=world.spacing, strength=c.spreading)
+        self._count, self._iterations = world.count, self._iterations + c.iterations
+        variant = (world.uniform, self._even, periodic)
         with world.stages("integrate"):
             _predict_stage(p, k, solids, parts, s, v)
         with world.stages("neighbours"):
             world.neighbors.find(s.predicted, p, world.count)
         with world.stages("project"):
-            for number in range(c.contact_rounds if len(world.solids) else 1):
-                _project_stage(
-                    left, p, k, near, torus, m, numbers, solids, parts, s, v, number == 0, self._elastic, periodic
-                )
-            _settle_stage(left, p, k, near, torus, m, numbers, solids, parts, s, v, self._elastic, periodic)
+            _prepare_stage(p, k, near, torus, m, self._numbers(world), s, v, self._elastic, periodic)
+            if c.projection != "cg" and self._largest is None:
+                self._estimate(world, k, variant)
+            numbers = self._numbers(world)
+            project = _gradients_stage if c.projection == "cg" else _strides_stage
+            for _ in range(c.contact_rounds if walled else 1):
+                project(left, p, k, near, torus, m, numbers, solids, parts, s, v, sums, *variant)
+            _settle_stage(p, k, solids, parts, s, v, sums)
         with world.stages("solve"):
-            _solve_stage(
-                left, p, k, near, torus, self.density_numbers(world), solids, parts, s, bool(len(world.solids)),
-                world.uniform, periodic,
-            )  # fmt: skip
+            _solve_stage(left, p, k, near, torus, density, solids, parts, s, walled, world.uniform, periodic)
         with world.stages("velocity"):
-            spreading = self._spreading.set(spacing=world.spacing, strength=c.spreading)
             _finish_stage(p, k, near, torus, m, spreading, s, v, world.status, self._elastic, periodic)
 
     def iterations_used(self) -> int:
         """Iterations of the density constraint since the last call."""
-        backend.synchronise()
-        used = int(self.scratch.left.to_numpy()[1])
-        self.scratch.left.fill(0)
+        used, self._iterations = self._iterations, 0
         return used
 
     def metrics(self) -> dict[str, float]:
         """Iterations of the velocity projection in the frame, and how well its last step converged: the residual, and the
         share of the asked viscosity that acted. Eigenvalues of Q that had to be limited in the frame."""
-        scalars = self.projection.scalars.to_numpy()
-        start, work, drag = float(scalars[3]), float(scalars[4]), float(scalars[5])
+        start = float(self.projection.scalars.to_numpy()[3])
+        left, work, drag = total_on_host(self.sums, self._count) if self._count else (0.0, 0.0, 0.0)
         clamped = int(self.scratch.clamped.to_numpy()[0])
-        used = int(self.scratch.used.to_numpy()[1])
+        used = int(self.projection.progress.to_numpy()[1])
         self.scratch.clamped.fill(0)
-        self.scratch.used.fill(0)
+        self.projection.progress.fill(0)
         return {
             "velocity_iterations": used,
-            "residual": math.sqrt(max(float(scalars[0]), 0.0) / start) if start > 0 else 0.0,
+            "residual": math.sqrt(max(left, 0.0) / start) if start > 0 else 0.0,
             "viscosity_share": 1 - min(abs(work) / drag, 1.0) if drag > 0 else 1.0,
             "clamped": clamped,
         }

@@ -365,12 +365,15 @@ class DCPBDJacobi:
         return walled
 
     def iterations_used(self) -> int:
-        """Iterations of the position projection since the last call. From here on neighbourhoods are looked at anew."""
+        """Iterations of the position projection since the last call."""
         backend.synchronise()
         used = int(self.scratch.used.to_numpy()[1])
         self.scratch.used.fill(0)
-        self._estimated_for = None
         return used
+
+    def begin_frame(self) -> None:
+        """Neighbourhoods change: the largest eigenvalue is estimated anew, as a run that resumes here would."""
+        self._estimated_for = None
 
     def metrics(self) -> dict[str, float]:
         """Of the last step: mean strain the constraint still asks to undo, share of the asked viscosity or modulus that acted,

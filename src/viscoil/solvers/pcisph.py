@@ -181,6 +181,9 @@ class PCISPH:
     def take_materials(self, materials: list[Any]) -> None:
         """Density is all that counts, and particles carry it."""
 
+    def begin_frame(self) -> None:
+        """Nothing is carried from step to step."""
+
     def metrics(self) -> dict[str, float]:
         """Nothing besides the iterations."""
         return {}

@@ -52,7 +52,7 @@ def step_numbers(uploaded: Uploaded, world: Any, params: Any, dt: float, **more:
     return uploaded.set(
         count=world.count, movers=world.fluid_count, dt=dt, gx=gx, gy=gy, gz=gz, support=world.support,
         radius=params.contact_radius * world.spacing, farthest=FARTHEST * world.support, solids=len(world.solids),
-        iterations=params.iterations, tolerance=params.tolerance, xsph=getattr(params, "xsph", 0.0), **more,
+        iterations=params.iterations, tolerance=getattr(params, "tolerance", 0.0), xsph=getattr(params, "xsph", 0.0), **more,
     )  # fmt: skip
 
 
@@ -88,6 +88,7 @@ class Solver(Protocol):
 
     leads_nozzles: bool  # fluid inside a nozzle's pipe takes part, led by the nozzle
     evolves: tuple[str, ...]  # fields of particles besides position and velocity that a step changes
+    # A method whose particles remember more than FIELDS offers ``carried``: dict[str, Carried], see World.carry.
 
     def __init__(self, params: Any, world: Any) -> None: ...
 
@@ -96,6 +97,9 @@ class Solver(Protocol):
 
     def resize(self, capacity: int) -> None:
         """Scratch memory for ``capacity`` particles."""
+
+    def begin_frame(self) -> None:
+        """Called before the first step of a frame: the place to forget what a resumed run could not know."""
 
     def step(self, world: Any, dt: float) -> None:
         """Advances ``world`` by ``dt`` seconds. Launches work; does not wait for the device."""

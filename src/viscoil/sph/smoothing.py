@@ -58,11 +58,10 @@ def cubic(r2: qd.f32, h: qd.f32) -> qd.f32:
 @qd.func
 def cubic_gradient(r2: qd.f32, h: qd.f32) -> qd.f32:
     """g of the cubic spline: 48/(π h⁵)(3q − 2) up to q = 1/2, −48/(π h⁵)(1 − q)²/q beyond."""
-    q = qd.max(qd.sqrt(r2) / h, 1e-6)
+    inverse = h * _inverse_distance(r2, h)  # 1/q
+    q = r2 * inverse / (h * h)
     s = qd.max(1.0 - q, 0.0)
-    g = -s * s / q
-    if q <= 0.5:
-        g = 3.0 * q - 2.0
+    g = qd.select(q <= 0.5, 3.0 * q - 2.0, -s * s * inverse)
     return 48.0 / qd.math.pi / (h * h * h * h * h) * g
 
 

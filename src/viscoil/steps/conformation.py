@@ -15,7 +15,7 @@ Eigenvalues outside [0.05, 20] are brought back and counted: no physical flow of
 
 import quadrants as qd
 
-from viscoil.constraints.conformation import Substances
+from viscoil.constraints.conformation import Substances, spring_factor
 from viscoil.particles import Ints, mat3
 
 
@@ -24,12 +24,6 @@ def carried(q: mat3, gradient: mat3, dt: qd.f32) -> mat3:
     """Q̂ = F Q Fᵀ with F = I + ΔtL."""
     f = qd.Matrix.identity(qd.f32, 3) + dt * gradient
     return f @ q @ f.transpose()
-
-
-@qd.func
-def spring_factor(trace: qd.f32, b: qd.f32) -> qd.f32:
-    """f of FENE-P: 1 at rest, without bound as the trace nears b; 1 everywhere for b = 0 (never taut)."""
-    return qd.select(b > 0.0, (b - 3.0) / qd.max(b - trace, 1e-3 * b), 1.0)
 
 
 @qd.func

@@ -16,7 +16,7 @@ import quadrants as qd
 
 from viscoil.constraints.conformation import Substances
 from viscoil.particles import Floats, Particles, Vectors, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.smoothing import cubic_gradient
 from viscoil.steps.integrate import wrapped
 
@@ -50,20 +50,23 @@ def spread_and_commit(
                 total = 0.0
                 xi = x[i]
                 ui = velocity[i]
-                base = i * near.row[0]
-                column = near.column[0]
-                for a in range(near.count[i]):
-                    j = near.index[base + a * column]
-                    d = separation(xi, x[j], torus, periodic)
-                    r2 = qd.max(d.dot(d), 1e-6 * h * h)
-                    r = qd.sqrt(r2)
-                    g = p.volume[j] * cubic_gradient(r2, h)
-                    inward += g * d
-                    rate = d.dot(ui - velocity[j]) / r2
-                    stretch -= g * r * rate * rate
-                    total -= g * r
-                    near_by = qd.max(1.0 - r / (1.5 * spacing), 0.0)
-                    push += near_by * near_by / r * d
+                count = near.count[i]
+                for batch in range(batches(count)):
+                    some = fetch(near, i, count, batch)
+                    for lane in qd.static(range(lanes())):
+                        j = some[lane]
+                        d = separation(xi, x[j], torus, periodic)
+                        r2 = qd.max(d.dot(d), 1e-6 * h * h)
+                        r = qd.sqrt(r2)
+                        g = p.volume[j] * cubic_gradient(r2, h)
+                        if qd.static(lanes() > 1):
+                            g = qd.select(j == i, 0.0, g)
+                        inward += g * d
+                        rate = d.dot(ui - velocity[j]) / r2
+                        stretch -= g * r * rate * rate
+                        total -= g * r
+                        near_by = qd.max(1.0 - r / (1.5 * spacing), 0.0)
+                        push += near_by * near_by / r * d
                 size = inward.norm()
                 # |Σ V∇W| h is about 1.5 on a flat surface and 0 inside: half of that already counts as surface.
                 at_surface = qd.min(size * h / 0.5, 1.0)

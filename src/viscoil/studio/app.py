@@ -232,9 +232,10 @@ class Studio(Wishes):
                     self._due["thanks"] = time.perf_counter() + pause
             case m.Loaded():
                 self._loaded(message)
-            case m.Edited(toml=toml, values=values):
+            case m.Edited(toml=toml, values=values, ingredients=ingredients):
                 self.toml = toml
                 self.panel.sliders.show(values)
+                self.panel.palette.show(ingredients)
             case m.State(name=name, device=device):
                 self._status.state, self._status.device = name, device or self._status.device
                 self._due["numbers"] = 0.0

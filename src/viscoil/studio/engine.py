@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from viscoil.controls import apply, scene_controls
+from viscoil.controls import apply, ingredients, scene_controls
 from viscoil.errors import SimulationFailed, ViscoilError
 from viscoil.studio import messages as m
 from viscoil.studio.keeping import Keeper, at_frame
@@ -242,7 +242,7 @@ class Engine:
             materials=tuple(self.sim.frame().materials),
             fields={name: f.unit for name, f in FIELDS.items() if f.exported and name not in usual},
             box=(scene.domain.min, scene.domain.max) if scene.domain else None,
-            toml=scene.to_toml(), notes=tuple(self.sim.notes),
+            toml=scene.to_toml(), notes=tuple(self.sim.notes), ingredients=ingredients(scene),
         )  # fmt: skip
 
     def _things(self) -> list[m.Thing]:
@@ -289,14 +289,10 @@ class Engine:
         if self.scene is None:
             return
         try:
-            undo = apply(self.scene, path, value)
-            if self.sim is not None:
-                try:
-                    self.sim.update()
-                except ViscoilError:
-                    undo()
-                    self.sim.update()
-                    raise
+            if self.sim is None:
+                apply(self.scene, path, value)
+            else:
+                self.sim.update({path: value})
         finally:
             self._edited_at = 0.0
             self._wanted = True
@@ -425,7 +421,7 @@ class Engine:
             return
         self._edited_at = None
         values = {c.path: c.value for group in scene_controls(self.scene) for c in group.controls}
-        self._send(m.Edited(self.scene.to_toml(), values))
+        self._send(m.Edited(self.scene.to_toml(), values, ingredients(self.scene)))
 
     def _interval(self) -> float:
         """Seconds between two frames: what looking costs should stay small beside computing, but not for ever after the

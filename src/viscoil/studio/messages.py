@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from viscoil.controls import Group
+from viscoil.controls import Group, Ingredient
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -142,6 +142,7 @@ class SceneInfo:
     box: tuple[tuple[float, ...], tuple[float, ...]] | None  # periodic box
     toml: str
     notes: tuple[str, ...]
+    ingredients: tuple[Ingredient, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,10 +155,11 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Edited:
-    """The scene was changed: its text, and the values of all controls by path."""
+    """The scene was changed: its text, the values of all controls by path, and what its materials are."""
 
     toml: str
     values: dict[str, float | None]
+    ingredients: tuple[Ingredient, ...] = ()
 
 
 @dataclass(frozen=True)

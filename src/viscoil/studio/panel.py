@@ -5,6 +5,7 @@ from typing import Any
 from viscoil.scene.load import shipped
 from viscoil.studio import colours
 from viscoil.studio.messages import SceneInfo, Thing
+from viscoil.studio.palette import Palette
 from viscoil.studio.plots import Plots
 from viscoil.studio.sliders import Sliders
 from viscoil.studio.status import STYLE, Status, box
@@ -86,6 +87,7 @@ class Panel:
 
     def _physics_tab(self) -> None:
         gui, studio = self._gui, self._studio
+        self.palette = Palette(gui, gui.add_folder("made of"), studio.set)
         place = gui.add_folder(None)
         self.sliders = Sliders(gui, place, studio.set)
         with gui.add_folder("any key", expand_by_default=False):
@@ -136,6 +138,7 @@ class Panel:
         import html
 
         values = {control.path: control.value for group in info.groups for control in group.controls}
+        self.palette.show(info.ingredients)
         if not fresh and set(values) == set(self.sliders.paths):
             self.sliders.show(values, at_once=True)
             return

@@ -92,6 +92,8 @@ overflow-wrap:anywhere;white-space:pre-wrap;max-height:14em;overflow-y:auto}
 .vs-problem{background:rgba(248,81,73,.13);border-left:3px solid #f85149}
 .vs-note{background:rgba(210,153,34,.10);border-left:3px solid #d29922}
 .vs-text{padding:0 .75em .5em .75em;font-size:.85em;opacity:.75;line-height:1.4}
+.vs-swatch{padding:0 .75em .55em .75em;font-size:.82em;opacity:.85;line-height:1.3;display:flex;align-items:center;gap:.5em}
+.vs-dot{width:1em;height:1em;border-radius:50%;flex:none;border:1px solid rgba(255,255,255,.35)}
 .vs-saved{padding:.2em .75em .5em .75em;font-size:.8em;line-height:1.5;overflow-wrap:anywhere}
 .mantine-Slider-root + .mantine-NumberInput-root{display:none}
 .mantine-Flex-root:has(> div > p > label):has(.mantine-Slider-root){flex-direction:column;align-items:stretch !important}

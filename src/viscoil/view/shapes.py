@@ -63,6 +63,13 @@ def _torus(shape: dict[str, Any], step: float) -> Surface:
     return _revolved(_arc(shape["tube"], (shape["radius"], 0), -180, 180), step)
 
 
+def _bowl(shape: dict[str, Any], step: float) -> Surface:
+    rim, height, wall = shape["radius"], shape["height"], shape["thickness"] / 2
+    ball = (rim * rim + height * height) / (2 * height)
+    centre, up = (0.0, ball - height / 2), float(np.degrees(np.arctan2(height - ball, rim)))
+    return _revolved(np.concatenate([_arc(ball + wall, centre, -90, up), _arc(ball - wall, centre, up, -90)]), step)
+
+
 def _box(shape: dict[str, Any], step: float) -> Surface:
     half = np.asarray(shape["size"], float) / 2
     points, normals = [], []
@@ -126,5 +133,5 @@ def edges(shape: dict[str, Any], step: float) -> np.ndarray:
 
 _SURFACES = {
     "sphere": _sphere, "capsule": _capsule, "cylinder": _cone, "cone": _cone, "funnel": _funnel, "torus": _torus,
-    "box": _box, "union": _union, "bear": _bear,
+    "bowl": _bowl, "box": _box, "union": _union, "bear": _bear,
 }

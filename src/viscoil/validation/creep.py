@@ -1,0 +1,96 @@
+"""A very viscous cube dropped on the floor: conformation constraints beside the links of viscous PBF (Fig. 2).
+
+The paper's claim: length constraints fail to prevent drift without suffering elastic oscillations. Same cube, same steps and
+the same number of iterations here, for links of several stiffnesses and times of flow. Two numbers tell drift and oscillation
+apart: the distance to the undeformed cube at the end, and how far the cube's height rises again after its lowest point.
+
+It is reproduced: soft links sag, stiff ones throw the cube up again, and stiff ones that flow at once, so that nothing is left
+to swing, keep the dent of the impact for good. All of them stay far from a cube that is merely very viscous.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from viscoil.validation.case import Case, Mutation, Outcome, Trial, at_least, at_most
+from viscoil.validation.spinning_block import rigid_deviation
+
+SPACING = 0.025
+ITERATIONS = 20
+STILL = 0.05  # d: what counts as neither drift nor oscillation
+LINKS = {  # stiffness, time of flow [s]
+    "soft links": (0.1, 0.1),
+    "stiffer links": (0.3, 0.1),
+    "stiff links": (1.0, 0.1),
+    "stiff, slow flow": (1.0, 1.0),
+    "stiff, flow at once": (1.0, 0.01),
+}
+
+
+def _scene(solver: dict[str, Any], quick: bool) -> dict[str, Any]:
+    edge = (8 if quick else 20) * SPACING
+    return {
+        "spacing": SPACING,
+        "time": {"frames": 36 if quick else 60, "frame_time": 1 / 60, "steps_per_frame": 4},
+        "solver": {"iterations": ITERATIONS, **solver},
+        "material": {"m": {"density": 1000.0, "viscosity": 1e5}},
+        "fluid": [{"material": "m", "shape": {"type": "box", "size": [edge] * 3, "position": (0, edge / 2 + 0.05, 0)}}],
+        "solid": [{"friction": "no-slip", "shape": {"type": "plane"}}],
+    }
+
+
+def _fallen(trial: Trial, solver: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(time [s], height of the top over the floor, distance to the undeformed cube), both in spacings."""
+    frames = list(trial.simulation(_scene(solver, trial.quick)).frames())
+    x = np.array([f["position"] for f in frames], float) / SPACING
+    top = x[0, :, 1] > x[0, :, 1].max() - 0.5
+    deviation = np.array([rigid_deviation(x[0], now) for now in x])
+    return np.array([f.time for f in frames]), x[:, top, 1].mean(1), deviation
+
+
+def rise(height: np.ndarray) -> float:
+    """How far the height climbs again after its lowest point so far."""
+    return float((height - np.minimum.accumulate(height)).max())
+
+
+def _measure(trial: Trial) -> Outcome:
+    curves = {"conformation constraints": _fallen(trial, {"method": "dcpbd", "velocity_iterations": ITERATIONS})}
+    for name, (stiffness, flow_time) in LINKS.items():
+        curves[name] = _fallen(trial, {"method": "viscous_pbf", "stiffness": stiffness, "flow_time": flow_time})
+    rises = {name: rise(height) for name, (_, height, _) in curves.items()}
+    drifts = {name: float(deviation[-1]) for name, (_, _, deviation) in curves.items()}
+    ours, *others = curves
+    checks = [
+        at_most(f"{ours}: distance to the undeformed cube [d]", drifts[ours], STILL),
+        at_most(f"{ours}: height regained after the impact [d]", rises[ours], STILL),
+        *(at_least(f"{name}: drift or height regained [d]", max(drifts[name], rises[name]), 2 * STILL) for name in others),
+        at_least("soft links: drift [d]", drifts["soft links"], 0.5),
+        at_least("stiff, slow flow: height regained [d]", rises["stiff, slow flow"], 0.25),
+    ]
+    return Outcome(checks, {"curves": curves, "drift": drifts, "rise": rises})
+
+
+def _plot(outcome: Outcome, figure: Any) -> None:
+    from viscoil.validation.drawing import BLUE, GREEN, GREY, ORANGE, RED, axes
+
+    left = axes(figure, "time [s]", "height of the top [d]", (1, 2, 1))
+    right = axes(figure, "time [s]", "distance to the undeformed cube [d]", (1, 2, 2))
+    colours = (BLUE, ORANGE, GREEN, RED, "#8e5aa8", GREY)
+    for (name, (t, height, deviation)), colour in zip(outcome.data["curves"].items(), colours, strict=True):
+        left.plot(t, height, color=colour, label=name)
+        right.plot(t, deviation, color=colour, label=name)
+    right.legend(fontsize=8)
+
+
+def _soft(scene: dict[str, Any], number: int) -> None:
+    scene["material"]["m"]["viscosity"] = 100.0
+
+
+CASE = Case(
+    name="creep",
+    measures="Dropped viscous cube, beside the plastic links of viscous PBF: drift and oscillation",
+    source="Barreiro et al. 2017, Fig. 2",
+    measure=_measure,
+    mutation=Mutation("a thousandth of the viscosity", _soft),
+    plot=_plot,
+)
