@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import quadrants as qd
 
-from viscoil.constraints.conformation import Substances, divergence_of, gradient_of, strain_of
+from viscoil.constraints.conformation import Substances, divergence_of, gradient_of, memory_of
 from viscoil.constraints.contact import clearance, resolve_all
 from viscoil.constraints.tensor_rotation import rotation_of
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
@@ -167,7 +167,7 @@ def velocity_multipliers(
         if p.inverse_mass[i] != 0.0 and near.count[i] >= 6:
             gradient = gradient_of(i, s.u, x, p, near, torus, h, s.inverse, periodic)
             alpha, theta = softness(i, p, dt, m, c)
-            strain = theta * strain_of(p.conformation[i]) + dt * (gradient + gradient.transpose())
+            strain = theta * memory_of(p.conformation[i], qd.max(p.material[i], 0), m) + dt * (gradient + gradient.transpose())
             factor = relaxation(i, near, c, s)
             a = qd.select(c.literal[0] == 1, alpha / dt, alpha)
             t = update(i, strain, dt * dt * s.weight[i], a, factor, c, s) @ s.inverse[i]
@@ -241,7 +241,7 @@ def position_multipliers(
             floor = 1e-6 / (h * h)
             weight = vec3(qd.max(e[0, 0], floor), qd.max(e[1, 1], floor), qd.max(e[2, 2], floor))
             alpha, theta = softness(i, p, dt, m, c)
-            strain = theta * strain_of(p.conformation[i]) + gradient + gradient.transpose()
+            strain = theta * memory_of(p.conformation[i], qd.max(p.material[i], 0), m) + gradient + gradient.transpose()
             factor = relaxation(i, near, c, s)
             t = update(i, strain, weight, alpha / (dt * dt), factor, c, s) @ inverse
         s.force[i] = t

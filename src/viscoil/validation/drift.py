@@ -52,8 +52,8 @@ def _curve(trial: Trial, solver: dict[str, Any], step: float) -> tuple[np.ndarra
             rows.append((frame.time, np.inf if exploded else drift))
             if exploded:
                 break
-    except SimulationFailed as failure:
-        rows.append((failure.time, np.inf))
+    except SimulationFailed:
+        rows.append((sim.time + step, np.inf))
     times, drifts = np.array(rows).T
     return times, drifts
 
