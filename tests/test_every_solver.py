@@ -15,12 +15,14 @@ from viscoil.solvers.solver import SolverParams
 ALL = sorted(SOLVERS)
 # What makes a method viscous where it is neither XSPH nor the material's viscosity: key, value without, value with.
 STRENGTH = {"peer_pbf": ("shear", 1.0, 0.0), "viscous_pbf": ("stiffness", 0.0, 1.0)}
+# Many density iterations turn the 1 % by which a box presses its fluid at the start into speed (pbf with 20 does so as well).
+GENTLE = {"dcpbd_jacobi": {"iterations": 4}}
 
 
 @pytest.fixture(scope="module", params=ALL)
 def ran(request):
     """A small block that fell into its box, a few frames on, at a step any method can take."""
-    scene = box_scene(0.05, (6, 6, 6), solver={"method": request.param})
+    scene = box_scene(0.05, (6, 6, 6), solver={"method": request.param, **GENTLE.get(request.param, {})})
     scene.time.frame_time, scene.time.steps_per_frame = 0.004, 4
     sim = Simulation(scene, "cpu")
     return request.param, sim, list(sim.frames(8)), sim.state()
@@ -88,7 +90,8 @@ def test_settings_are_honoured_between_steps(ran):
     """What is written into the scene's solver counts from the next step on, exactly as when written at the start."""
     _name, sim, _, state = ran
     sim.restore(state)
-    sim.scene.solver.tolerance = 0.0
+    if hasattr(sim.scene.solver, "tolerance"):
+        sim.scene.solver.tolerance = 0.0
     for wanted in (3, 7):
         sim.scene.solver.iterations = wanted
         sim.advance_frame()

@@ -6,6 +6,7 @@ import pytest
 from kit import box_scene
 from viscoil.scene.schema import Scene
 from viscoil.simulate import Simulation
+from viscoil.validation.ropes import largest_gap
 
 
 def block(material, **changes):
@@ -205,3 +206,20 @@ def test_a_taut_polymer_pulls_harder():
     spring = (6 - 3) / (6 - 3.65)
     # The stress along x is fQ − 1; the step is too short for anything else to matter.
     assert speeds["taut"] / speeds["free"] == pytest.approx((spring * 2.25 - 1) / 1.25, rel=0.05)
+
+
+def test_a_rope_of_toothpaste_holds():
+    """Spread like a fluid, what yields tore within a second: a gap of six spacings."""
+    scene = jet(
+        material={"m": {"preset": "toothpaste"}},
+        emitter=[
+            {"material": "m", "speed": 0.12, "position": (0, 0.06, 0), "direction": (0, -1, 0),
+             "shape": {"type": "cylinder", "radius": 0.01, "height": 0.02}}
+        ],
+        solid=[{"name": "floor", "friction": "no-slip", "shape": {"type": "plane"}}],
+        time={"frames": 45, "frame_time": 1 / 60, "steps_per_frame": 4},
+    )  # fmt: skip
+    frame = list(Simulation(scene, "cpu").frames())[-1]
+    x = frame["position"]
+    assert largest_gap(x, 0.01, 0.05) < 2 * 0.004
+    assert x[:, 1].min() > 0 and frame["velocity"].max() < 2

@@ -54,7 +54,7 @@ class Projection:
         self.near = kit.search(self.x, self.h, particles=self.p)
         usual = {"compliance": 0.0, "beta": 5.0, "on_particle": 0, "corrected": 0, "literal": 0, "contact": 0}
         self.c = Uploaded(TensorNumbers).set(**{**usual, **numbers})
-        vectors, matrices = ("u", "aim", "change", "weight", "products", "partial"), ("multiplier", "force", "inverse")
+        vectors, matrices = ("u", "aim", "shift", "change", "weight", "products", "partial"), ("multiplier", "force", "inverse")
         self.s = Tensors(
             **{name: allocate_array(vec3, self.n) for name in vectors},
             **{name: allocate_array(mat3, self.n) for name in matrices},

@@ -86,6 +86,8 @@ def rates(i: qd.i32, p: Particles, dt: qd.f32, inverse: mat3, stiffest: qd.f32, 
     share = (1.0 - memory) + memory * qd.max(1.1 * least, 0.1)
     if k.modulus[m] == 0.0:
         elastic = k.viscosity[m] / (k.relaxation[m] + share * dt)
+        if k.yield_strain[m] > 0.0:  # below its yield strain it does not relax: the whole modulus counts
+            elastic = k.viscosity[m] / qd.max(k.relaxation[m], share * dt)
     return elastic, share * elastic * dt + k.solvent[m]
 
 

@@ -67,7 +67,10 @@ def friction(
     i: qd.i32, u: Vectors, x: Vectors, p: Particles, near: NeighborList, torus: Torus, h: qd.f32, c: qd.f32,
     viscosity: Floats, bulk: Floats, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
 ) -> vec3:  # fmt: skip
-    """f_i/V_i [m/s²] of the velocities u; ``viscosity`` ν and ``bulk`` q per particle. ``even``: one ν for all."""
+    """f_i/V_i [m/s²] of the velocities u; ``viscosity`` ν and ``bulk`` q per particle. ``even``: one ν for all.
+
+    A neighbour of negative viscosity is a solid's sample: fluid rubs against it as against itself.
+    """
     total = vec3(0.0)
     xi = x[i]
     ui = u[i]
@@ -88,6 +91,7 @@ def friction(
                 volume = p.volume[j]
             if qd.static(not even):
                 other = half * viscosity[j]
+                other = qd.select(other < 0.0, nu, other)
             pair = (nu + other) * d.dot(ui - u[j]) / qd.max(r2, smallest)
             total += (volume * cubic_gradient(r2, h) * (pair + q + bulk[j])) * d
     return total

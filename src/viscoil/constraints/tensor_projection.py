@@ -39,6 +39,7 @@ class Tensors:
 
     u: Vectors  # velocities being projected [m/s]
     aim: Vectors  # where they lead [m]
+    shift: Vectors  # how far positions are from there [m]; summed by itself, because a place has seven digits only
     change: Vectors  # Δu or Δx of an iteration
     weight: Vectors  # E [1/m²]
     multiplier: Matrices  # Λ; [m²/s²] of velocities, [m²] of positions
@@ -291,6 +292,7 @@ def follow_velocities(
             aim = p.position[i] + dt * s.u[i]
             s.aim[i] = aim
             x[i] = resolve_all(aim, p.position[i], radius, number, solids, parts)
+            s.shift[i] = x[i] - aim
             clear[i] = clearance(x[i], number, solids, parts)
 
 

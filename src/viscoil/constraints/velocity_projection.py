@@ -84,7 +84,7 @@ def set_up(
 ):  # fmt: skip
     """Viscosities, and the stress the material remembers."""
     for i in range(n):
-        nu = 0.0
+        nu = -1.0  # a solid's sample, see friction
         t = mat3(0.0)
         if p.inverse_mass[i] != 0.0:
             correction = qd.Matrix.identity(qd.f32, 3)

@@ -42,7 +42,7 @@ from viscoil.units import Count, Quantity, Slider, wrong
 
 DENSITY_LIMIT = 1.2  # as in pbf: Jacobi's share of the stiffest mode of the density constraint
 PUBLISHED_BETA = 5.0
-VECTORS = ("u", "aim", "change", "weight", "products")
+VECTORS = ("u", "aim", "shift", "change", "weight", "products")
 FLOATS = ("multiplier", "error", "clear", "wall")
 
 
@@ -173,14 +173,18 @@ def _follow_stage(p: Particles, k: StepNumbers, c: TensorNumbers, solids: Solids
 
 
 @qd.func(requires_top_level=True)
-def _move(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch):
+def _move(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, t: Tensors):
     """x ← x + Δx, and contact."""
     for i in range(k.count[0]):
         if p.inverse_mass[i] > 0.0:
-            s.predicted[i] += s.correction[i]
+            t.shift[i] += s.correction[i]
+            x = t.aim[i] + t.shift[i]
             s.clear[i] -= s.correction[i].norm()
             if s.clear[i] < k.support[0]:
-                s.predicted[i] = resolve_all(s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts)
+                free = x
+                x = resolve_all(free, p.position[i], k.radius[0], k.solids[0], solids, parts)
+                t.shift[i] += x - free
+            s.predicted[i] = x
 
 
 @qd.func(requires_top_level=True)
@@ -218,11 +222,11 @@ def _solve_stage(
             corrections(
                 p, s.predicted, k.count[0], near, torus, d, s.multiplier, s.wall_gradient, s.correction, 1, uniform, periodic
             )
-            _move(p, k, solids, parts, s)
+            _move(p, k, solids, parts, s, t)
         if qd.static(conformation):
             position_multipliers(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], m, c, t, periodic)
             position_changes(p, s.predicted, k.count[0], near, torus, k.support[0], c, t, s.correction, periodic)
-            _move(p, k, solids, parts, s)
+            _move(p, k, solids, parts, s, t)
         _count(left, k, s, t, conformation)
 
 

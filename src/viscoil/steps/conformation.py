@@ -2,8 +2,9 @@
 
     dQ/dt = L Q + Q Lᵀ − (Q − I)/λ
 
-The first two terms carry Q along: with F = I + ΔtL, Q̂ = F Q Fᵀ keeps it positive definite for any step (the printed form of
-the equation turns it the wrong way round, specification R-8). Then it relaxes, implicitly, with s = Δt/λ:
+The first two terms carry Q along: Q̂ = F Q Fᵀ keeps it positive definite for any step (the printed form of the equation turns
+it the wrong way round, specification R-8). L is known where particles end, so F = (I − ΔtL)⁻¹: with I + ΔtL a conformation
+that merely turns would grow by (ωΔt)² in every step. Then it relaxes, implicitly, with s = Δt/λ:
 
     Maxwell, Oldroyd   Q = (Q̂ + s I)/(1 + s)
     Giesekus           −[(Q − I) + α(Q − I)²]/λ: thins under shear. A quadratic equation for each eigenvalue
@@ -21,8 +22,12 @@ from viscoil.particles import Ints, mat3
 
 @qd.func
 def carried(q: mat3, gradient: mat3, dt: qd.f32) -> mat3:
-    """Q̂ = F Q Fᵀ with F = I + ΔtL."""
-    f = qd.Matrix.identity(qd.f32, 3) + dt * gradient
+    """Q̂ = F Q Fᵀ with F = ∂x/∂x⁰ = (I − ΔtL)⁻¹; torn-off particles, for which that has no meaning, I + ΔtL."""
+    one = qd.Matrix.identity(qd.f32, 3)
+    back = one - dt * gradient
+    f = one + dt * gradient
+    if back.determinant() > 0.2:
+        f = back.inverse()
     return f @ q @ f.transpose()
 
 
@@ -46,7 +51,7 @@ def relaxed(q: mat3, s: qd.f32, yielding: qd.f32, taut: qd.f32) -> mat3:
     one = qd.Matrix.identity(qd.f32, 3)
     result = (q + s * one) / (1.0 + s)
     if taut > 0.0:
-        result = (q + s * one) / (1.0 + s * spring_factor(taut_trace(q.trace(), s, taut), taut))
+        result = (q + s * one) * (taut_trace(q.trace(), s, taut) / (q.trace() + 3.0 * s))  # = 1/(1 + s f), and bounded for sure
     elif yielding > 0.0:
         mean = q.trace() / 3.0
         shape = q - mean * one

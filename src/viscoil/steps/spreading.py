@@ -7,7 +7,8 @@ strained is stirred a little: neighbours nearer than 1.5 spacings push each othe
     δx_i = c Δt ε̇_i d Σ_j (1 − r/1.5d)² x_ij/r,   ε̇_i² = 7.5 Σ_j |V∇W| (u_ij·x_ij/r²)² / Σ_j |V∇W|
 
 in proportion to the rate of strain |D|, so that fluid at rest and rigid motion stay as they are. Beside a free surface only
-along it: the normal is that of Σ_j V_j∇W_ij. It moves places, not velocities, and belongs to fluids: a solid keeps its lattice.
+along it: the normal is that of Σ_j V_j∇W_ij. It moves places, not velocities, and belongs to fluids: a solid keeps
+its lattice, and so does what yields, which would creep and tear with it.
 """
 
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ def spread_and_commit(
         if p.inverse_mass[i] > 0.0:
             shift = vec3(0.0)
             m = p.material[i]
-            if strength > 0.0 and k.modulus[m] == 0.0 and k.viscosity[m] + k.solvent[m] > 0.0:
+            if strength > 0.0 and k.modulus[m] == 0.0 and k.yield_strain[m] == 0.0 and k.viscosity[m] + k.solvent[m] > 0.0:
                 push = vec3(0.0)
                 inward = vec3(0.0)
                 stretch = 0.0

@@ -8,7 +8,7 @@ what bends the rope against its viscosity (Ribe 2004), with a₁ the rope's radi
     gravitational  Ω ~ (g Q³/(ν a₁⁸))^(1/4)   honey from a moderate height
     inertial       Ω ~ (Q⁴/(ν a₁¹⁰))^(1/3)    honey from high above
 
-Quick: a thinner honey from less high, which coils sooner and as often. Full: the scene "coiling" at half its spacing, and three
+Quick: a thinner honey from less high, which coils sooner and as often. Full: the scene "coiling" at the size of the paper, and three
 ropes whose gravitational scales differ by a factor of two. Phase, frequency and R come from where particles come to rest, a₁
 from the rope some radii above the pile.
 """
@@ -25,7 +25,7 @@ SPEED = 0.1  # m/s, out of the nozzle
 RHO = 1420.0
 # fall height [m], viscosity [Pa s], spacing [m], simulated time and when coiling has begun [s]
 SMALL = (0.15, 70.0, 0.003, 3.0, 0.9)
-HONEY = (0.2, 140.0, 0.0015, 4.0, 1.2)  # the scene "coiling"
+HONEY = (0.2, 140.0, 0.0012, 5.0, 1.2)  # the scene "coiling" at the size of the paper, 89k particles
 SERIES = ((0.15, 70.0, 0.002, 3.0, 0.9), (0.2, 140.0, 0.002, 4.0, 1.2), (0.2, 400.0, 0.002, 6.0, 1.6))
 
 
@@ -120,9 +120,9 @@ def _plot(outcome: Outcome, figure: Any) -> None:
     middle.plot(rope["time"][known], np.unwrap(rope["angle"][known]) / (2 * np.pi), color=BLUE)
     first, last = rope["span"]
     middle.axvspan(rope["time"][first], rope["time"][last], color=GREEN, alpha=0.15)
-    driven = max(("gravitational", "inertial"), key=rope["forces"].get)
-    words = f"{driven}: Ω = {rope['frequency']:.1f} rad/s, a₁ = {1e3 * rope['a1']:.1f} mm, R = {1e3 * rope['R']:.1f} mm"
-    middle.set_title(words, fontsize=8)
+    weight = rope["forces"]["gravitational"] / rope["forces"]["inertial"]
+    words = f"Ω = {rope['frequency']:.1f} rad/s, a₁ = {1e3 * rope['a1']:.1f} mm, R = {1e3 * rope['R']:.1f} mm"
+    middle.set_title(f"{words}, weight/inertia {weight:.1f}", fontsize=8)
     right = axes(figure, "scale [rad/s]", "measured [rad/s]", (1, 3, 3))
     for r in [rope, *outcome.data["others"]]:
         for (name, value), colour in zip(r["scales"].items(), (GREY, BLUE, RED), strict=True):

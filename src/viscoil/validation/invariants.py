@@ -141,14 +141,13 @@ def _free(trial: Trial, steps: int) -> tuple[list[Check], np.ndarray]:
             frames.append(sim.frame())
         t = np.array([f.time for f in frames])
         mean = np.array([f["velocity"].astype(float).mean(0) for f in frames])
-        change = (
-            np.linalg.norm(mean - mean[0] - t[:, None] * fall, axis=1) / np.linalg.norm(frames[0]["velocity"], axis=1).mean()
-        )
+        moving = np.array([np.linalg.norm(f["velocity"], axis=1).mean() for f in frames])  # fast ones are rounded more
+        change = np.linalg.norm(mean - mean[0] - t[:, None] * fall, axis=1) / np.maximum(moving, moving[0])
         if name == "elastic":
             height = np.array([f["position"][:, 1].astype(float).mean() for f in frames])
             falling = np.stack([t, height], 1)
             checks.append(Check("elastic: acceleration of the centre [m/s²]", 2 * np.polyfit(t, height, 2)[0], -G, 0.01 * G))
-        checks.append(at_most(f"{name}: momentum gained besides Σ m g t, in Σ m|v| of the start", change.max(), 1e-5))
+        checks.append(at_most(f"{name}: momentum gained besides Σ m g t, in Σ m|v|", change.max(), 1e-5))
     return checks, falling
 
 

@@ -67,7 +67,7 @@ def _measure(trial: Trial) -> Outcome:
         errors = [np.abs(values).max() / ideal.max() for values in (centre - ideal, centre - wider, drawn - checked)]
         checks += [
             at_most(f"{name}: largest error on the centre line, share of its peak", errors[0], 0.15),
-            at_most(f"{name}: the same with plates as drawn", errors[1], 0.2),
+            at_most(f"{name}: the same with plates as drawn", errors[1], 0.15),
             at_most(f"{name}: series against finite differences, share of the peak", errors[2], 0.005),
         ]
         if fluid[0]:
