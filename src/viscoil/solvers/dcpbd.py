@@ -47,6 +47,7 @@ from viscoil.units import Count, Quantity, Slider
 DENSITY_LIMIT = 1.2  # as in pbf: Jacobi's share of the stiffest mode of the density constraint
 BULK = 5.0  # resistance against changes of volume, in viscosities: a stretched rope keeps 85 % of its volume's rate
 POWER_ITERATIONS = 24  # of the estimate of the largest eigenvalue
+LONG = 0.05  # spacings that gravity moves a particle in a step, from which a step is long: who touches what is less clear then
 SAFETY = 1.4  # on that estimate, which comes from below; neighbourhoods change until the next frame's (1.15 once blew up)
 SCRATCH_VECTORS = ("wall_gradient", "weight")
 PROJECTION_VECTORS = ("u", "free", "residual", "search", "image", "direction", "direction_image", "normal")
@@ -66,8 +67,9 @@ class DCPBDParams(SolverParams):
     """most iterations of the velocity projection per step"""
     velocity_tolerance: Annotated[float, Quantity("number", above=0.0, at_most=0.5), Slider(1e-4, 0.3, log=True)] = 0.01
     """residual, relative to that without any stress, that ends the velocity projection by conjugate gradients"""
-    contact_rounds: Annotated[int, Count(at_least=1, at_most=10)] = 2
-    """how often the velocity projection looks which particles solids hold; its iterations are shared among the rounds"""
+    contact_rounds: Annotated[int, Count(at_least=1, at_most=10)] | None = None
+    """how often the velocity projection looks which particles solids hold; its iterations are shared among the rounds.
+    Left out: twice, and four times in long steps, in which gravity alone moves a particle by a twentieth of a spacing"""
     spreading: Annotated[float, Quantity("number", at_least=0.0, at_most=50.0)] = 8.0
     """how strongly particles of strained fluid are spread evenly; 0 = not at all, and stretched ropes tear"""
 
@@ -88,7 +90,7 @@ class Scratch:
 
 @qd.func(requires_top_level=True)
 def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection):
-    """u*, x*, and a first contact so that lists are found where particles can be."""
+    """u* and x*. Contact comes later: what falls far in a step would be flattened before its strain is seen."""
     for i in range(k.count[0]):
         gravity = vec3(k.gx[0], k.gy[0], k.gz[0])
         x = moved(i, p, k.dt[0], gravity, solids)
@@ -96,8 +98,10 @@ def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scra
         free = (x - p.position[i]) / k.dt[0]
         if p.inverse_mass[i] > 0.0:
             free = p.velocity[i] + k.dt[0] * gravity
-            x = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts)
-            clear = clearance(x, k.solids[0], solids, parts)
+            path = (x - p.position[i]).norm()
+            clear = clearance(p.position[i], k.solids[0], solids, parts) - path
+            if clear < k.support[0]:
+                clear = qd.min(clear, clearance(x, k.solids[0], solids, parts))
         v.free[i] = free
         v.u[i] = free
         v.held[i] = 0
@@ -418,10 +422,18 @@ class DCPBD:
         """The largest eigenvalue is estimated anew: a run that resumes here must find the same one."""
         self._largest = None
 
-    def _numbers(self, world: Any) -> Any:
+    def rounds(self, world: Any, dt: float) -> int:
+        """How often a step looks who is held."""
+        if not len(world.solids):
+            return 1
+        if self.params.contact_rounds is not None:
+            return self.params.contact_rounds
+        return 4 if math.hypot(*world.gravity) * dt * dt > LONG * world.spacing else 2
+
+    def _numbers(self, world: Any, rounds: int = 1) -> Any:
         c = self.params
         return self._projection_numbers.set(
-            iterations=c.velocity_iterations, rounds=c.contact_rounds if len(world.solids) else 1,
+            iterations=c.velocity_iterations, rounds=rounds,
             tolerance=c.velocity_tolerance, pairs=self._pairs, largest=self._largest or 1.0,
             stiffest=2 * world.lattice.stiffest_mode * world.lattice.gradient_square,
             accelerated=int(c.projection == "chebyshev"),
@@ -450,12 +462,13 @@ class DCPBD:
         with world.stages("neighbours"):
             world.neighbors.find(s.predicted, p, world.count)
         with world.stages("project"):
-            _prepare_stage(p, k, near, torus, m, self._numbers(world), s, v, self._elastic, periodic)
+            rounds = self.rounds(world, dt)
+            _prepare_stage(p, k, near, torus, m, self._numbers(world, rounds), s, v, self._elastic, periodic)
             if c.projection != "cg" and self._largest is None:
                 self._estimate(world, k, variant)
-            numbers = self._numbers(world)
+            numbers = self._numbers(world, rounds)
             project = _gradients_stage if c.projection == "cg" else _strides_stage
-            for _ in range(c.contact_rounds if walled else 1):
+            for _ in range(rounds):
                 project(left, p, k, near, torus, m, numbers, solids, parts, s, v, sums, *variant)
             _settle_stage(p, k, solids, parts, s, v, sums)
         with world.stages("solve"):

@@ -8,9 +8,9 @@ what bends the rope against its viscosity (Ribe 2004), with a₁ the rope's radi
     gravitational  Ω ~ (g Q³/(ν a₁⁸))^(1/4)   honey from a moderate height
     inertial       Ω ~ (Q⁴/(ν a₁¹⁰))^(1/3)    honey from high above
 
-Quick: a thinner honey from less high, which coils sooner and as often. Full: the scene "coiling" at the size of the paper, and three
-ropes whose gravitational scales differ by a factor of two. Phase, frequency and R come from where particles come to rest, a₁
-from the rope some radii above the pile.
+Quick: a thinner honey from less high, which coils sooner and as often. Full: the scene "coiling" at the size of the paper,
+and three ropes whose gravitational scales differ by a factor of two. Phase, frequency and R come from where particles come to
+rest, a₁ from the rope some radii above the pile.
 """
 
 from typing import Any

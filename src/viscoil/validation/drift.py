@@ -2,7 +2,7 @@
 
 Drift is the root mean square distance to the best rigid placement of the undeformed cube, in particle spacings. The paper holds
 80 iterations on velocities and 80 on positions against 160 on positions only, both of the published Jacobi kind and without
-compliance. The printed algorithm and the accelerated solver, which needs a viscosity and gets 10⁵ Pa s, are drawn beside them.
+compliance. So is the accelerated solver, which needs a viscosity and gets 10⁵ Pa s; the printed algorithm is drawn beside them.
 """
 
 from typing import Any
@@ -60,7 +60,7 @@ def _curve(trial: Trial, solver: dict[str, Any], step: float) -> tuple[np.ndarra
 
 def _measure(trial: Trial) -> Outcome:
     curves = {(name, step): _curve(trial, solver, step) for step in STEPS for name, solver in VARIANTS.items()}
-    ours, theirs, *_ = VARIANTS
+    theirs = "positions 160"
     checks = [
         at_most(
             f"drift of {ours} at {1000 * step:.0f} ms [d], against {theirs}",
@@ -68,6 +68,7 @@ def _measure(trial: Trial) -> Outcome:
             curves[theirs, step][1][-1],
         )
         for step in STEPS
+        for ours in ("velocities 80 + positions 80", "accelerated solver")
     ]
     return Outcome(checks, {"curves": curves})
 
