@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from viscoil.bench import block, machine, paper, report, stages, yardstick
+from viscoil.bench import block, conformation, machine, paper, report, stages, yardstick
 from viscoil.cli import main
+from viscoil.solvers.dcpbd import DCPBD
 
 ROOT = Path(__file__).resolve().parent.parent
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="the yardstick needs g++")
@@ -204,3 +205,25 @@ def test_tables_are_written_between_the_markers(tables, result, tmp_path, capsys
     for line in text.splitlines():
         if line.startswith("|"):
             assert line.endswith("|")
+
+
+def test_frames_of_viscoelastic_fluid_are_timed():
+    load = conformation.Load("tiny", 400, 2, 1 / 200, 3, 2, 20.0, 0.1, 1.0, 2.0)
+    row = conformation.measure(load, "cpu", None)
+    assert row["velocity_iterations"] == 3 * 2 * conformation.FRAMES  # tolerances save nothing
+    assert 0 < row["seconds"] <= row["median"] and set(row["stages"]) == set(DCPBD.stages)
+    assert row["iterations"] == "3 + 2" and 10 < row["neighbours"] < 80
+    text = conformation.table({"rows": [row], "convergence": {}})
+    assert "tiny" in text and "3 + 2" in text
+
+
+def test_projections_are_compared():
+    load = conformation.Load("tiny", 300, 2, 1 / 200, 40, 2, 20.0, 0.0, 1.0, None)
+    rows = {row["projection"]: row for row in conformation.convergence(load, "cpu", None)}
+    assert rows["cg"]["iterations"] <= rows["chebyshev"]["iterations"] <= rows["jacobi"]["iterations"]
+    assert all(row["residual"] < 0.01 for row in rows.values())
+
+
+def test_an_unknown_load_is_named(capsys):
+    assert main(["bench", "conformation", "--loads", "milion", "--device", "cpu"]) == 2
+    assert 'no load "milion"' in (err := capsys.readouterr().err) and "million" in err

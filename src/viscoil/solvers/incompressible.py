@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import quadrants as qd
 from pydantic import StrictBool
 
-from viscoil import backend
 from viscoil.constraints.contact import contact_and_clearance, resolve_all
 from viscoil.constraints.density import (
     DensityNumbers,
@@ -28,7 +27,7 @@ from viscoil.constraints.density import (
 from viscoil.constraints.walls import walls_nearby
 from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.sdf import Parts, Solids
-from viscoil.solvers.solver import SolverParams, StepNumbers
+from viscoil.solvers.solver import Method, SolverParams, StepNumbers
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.steps.integrate import finite, predict, wrapped
 from viscoil.units import Count, Quantity, Slider
@@ -183,12 +182,8 @@ def commit_stage(p: Particles, k: StepNumbers, torus: Torus, s: Flow, status: In
     commit(p, k, torus, s, status, periodic)
 
 
-class Incompressible:
+class Incompressible(Method):
     """A solver but for its step. Scratch only: everything that lasts belongs to the world."""
-
-    honours = frozenset({"density"})
-    leads_nozzles = False
-    evolves: tuple[str, ...] = ()
 
     def __init__(self, params: Any, world: Any):
         self.params = params
@@ -204,9 +199,7 @@ class Incompressible:
             partial=allocate_array(qd.f32, capacity // 256 + 1),
             used=allocate_array(qd.i32, 2),
         )
-
-    def take_materials(self, materials: list[Any]) -> None:
-        """Density is all that counts, and particles carry it."""
+        self.counter = self.flow.used
 
     def density_numbers(self, world: Any) -> DensityNumbers:
         """The constraint's parameters: as soft as keeps Jacobi stable for any number of iterations (see PBF.relaxation)."""
@@ -224,17 +217,3 @@ class Incompressible:
             self.flow.wall_gradient.fill(0)
         self._had_walls = walled
         return walled, world.uniform, self.params.tolerance > 0, world.neighbors.periodic
-
-    def iterations_used(self) -> int:
-        """Iterations of the density constraint since the last call."""
-        backend.synchronise()
-        used = int(self.flow.used.to_numpy()[1])
-        self.flow.used.fill(0)
-        return used
-
-    def begin_frame(self) -> None:
-        """Nothing is carried over that a resumed run could not know."""
-
-    def metrics(self) -> dict[str, float]:
-        """Nothing besides the iterations."""
-        return {}

@@ -20,7 +20,7 @@ from viscoil.constraints.density import (
 from viscoil.constraints.walls import walls_nearby
 from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.sdf import Parts, Solids
-from viscoil.solvers.solver import SolverParams, StepNumbers, step_numbers
+from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, search
 from viscoil.steps.integrate import predict, velocities
 from viscoil.steps.viscosity import xsph_and_commit
@@ -189,12 +189,9 @@ def _whole_step(
     _finish(p, k, near, torus, s, status, confined, uniform, periodic)
 
 
-class PBF:
+class PBF(Method):
     """The solver. Scratch only: everything that lasts belongs to the world."""
 
-    honours = frozenset({"density"})
-    leads_nozzles = False
-    evolves = ()
     stages = ("integrate", "neighbours", "solve", "velocity")
 
     def __init__(self, params: PBFParams, world: Any):
@@ -211,6 +208,7 @@ class PBF:
             partial=allocate_array(qd.f32, capacity // 256 + 1),
             used=allocate_array(qd.i32, 2),
         )
+        self.counter = self.scratch.used
 
     def relaxation(self, world: Any) -> float:
         """ε relative to the lattice: as asked, or the smallest that is stable for any number of iterations.
@@ -278,20 +276,3 @@ class PBF:
             self.scratch.wall_gradient.fill(0)
         self._had_walls = walled
         return walled
-
-    def take_materials(self, materials: list[Any]) -> None:
-        """Density is all that counts, and particles carry it."""
-
-    def begin_frame(self) -> None:
-        """Nothing is carried from step to step."""
-
-    def metrics(self) -> dict[str, float]:
-        """Nothing besides the iterations."""
-        return {}
-
-    def iterations_used(self) -> int:
-        """Iterations since the last call."""
-        backend.synchronise()
-        used = int(self.scratch.used.to_numpy()[1])
-        self.scratch.used.fill(0)
-        return used

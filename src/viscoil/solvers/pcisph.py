@@ -15,7 +15,7 @@ from viscoil.constraints.density import chunk_sums, coincident, count_down, stop
 from viscoil.constraints.walls import walls
 from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.sdf import Parts, Solids
-from viscoil.solvers.solver import SolverParams, StepNumbers, step_numbers
+from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import NeighborList, Torus, separation
 from viscoil.sph.smoothing import spiky, spiky_gradient
 from viscoil.steps.integrate import moved, velocities
@@ -140,12 +140,9 @@ def _finish(
     xsph_and_commit(p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.velocity, False, periodic)
 
 
-class PCISPH:
+class PCISPH(Method):
     """The solver."""
 
-    honours = frozenset({"density"})
-    leads_nozzles = False
-    evolves = ()
     stages = ("neighbours", "solve", "velocity")
 
     def __init__(self, params: PCISPHParams, world: Any):
@@ -161,6 +158,7 @@ class PCISPH:
             partial=allocate_array(qd.f32, capacity // 256 + 1),
             used=allocate_array(qd.i32, 2),
         )
+        self.counter = self.scratch.used
 
     def step(self, world: Any, dt: float) -> None:
         """Lists at the start of the step, pressure loop, integration."""
@@ -177,20 +175,3 @@ class PCISPH:
             )
         with world.stages("velocity"):
             _finish(p, k, near, torus, s, world.status, periodic)
-
-    def take_materials(self, materials: list[Any]) -> None:
-        """Density is all that counts, and particles carry it."""
-
-    def begin_frame(self) -> None:
-        """Nothing is carried from step to step."""
-
-    def metrics(self) -> dict[str, float]:
-        """Nothing besides the iterations."""
-        return {}
-
-    def iterations_used(self) -> int:
-        """Iterations since the last call."""
-        backend.synchronise()
-        used = int(self.scratch.used.to_numpy()[1])
-        self.scratch.used.fill(0)
-        return used

@@ -109,3 +109,32 @@ class Solver(Protocol):
 
     def metrics(self) -> dict[str, float]:
         """The method's own numbers of a frame."""
+
+
+class Method:
+    """What a solver says that keeps nothing from step to step and knows nothing of materials but their density.
+
+    A subclass sets ``counter`` to a device array of two: iterations in this step, and since they were last asked for.
+    """
+
+    honours: frozenset[str] = frozenset({"density"})
+    leads_nozzles = False
+    evolves: tuple[str, ...] = ()
+    counter: Any
+
+    def take_materials(self, materials: list[Any]) -> None:
+        """Density is all that counts, and particles carry it."""
+
+    def begin_frame(self) -> None:
+        """Nothing is carried over that a resumed run could not know."""
+
+    def metrics(self) -> dict[str, float]:
+        """Nothing besides the iterations."""
+        return {}
+
+    def iterations_used(self) -> int:
+        """Iterations since the last call."""
+        backend.synchronise()
+        used = int(self.counter.to_numpy()[1])
+        self.counter.fill(0)
+        return used
