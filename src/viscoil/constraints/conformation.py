@@ -17,11 +17,14 @@ Gθ = η/(λ + ϑΔt), a solid its shear modulus, and a solvent of viscosity η_
 then (η + η_s)(L + Lᵀ) for any Δt. Everything is divided by the density of the first material, as inverse masses are.
 """
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import quadrants as qd
 
-from viscoil.particles import Floats, Matrices, Particles, Vectors, mat3, vec3
+from viscoil.particles import Floats, Matrices, Particles, Vectors, allocate_array, mat3, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.smoothing import cubic_gradient
 
@@ -38,6 +41,34 @@ class Substances:
     mobility: Floats  # Giesekus' anisotropy of friction, 0 to 0.5
     extensibility: Floats  # FENE-P: trace of Q at which the polymer is taut; 0 = never
     yield_strain: Floats  # elastic strain beyond which it flows; 0 = none
+
+
+def substances_of(
+    materials: list[Any], bulk: float = 0.0, relaxation_time: float | None = None, into: Substances | None = None
+) -> tuple[Substances, bool]:
+    """(the materials on the device, whether any of them remembers).
+
+    bulk: resistance of fluids against changes of volume; relaxation_time [s]: goes before the materials' own; into: arrays to
+    use again when the number of materials is still the same.
+    """
+    rows = {name: np.zeros(len(materials), np.float32) for name in Substances.__dataclass_fields__}
+    rho = materials[0].density  # inverse masses are relative to the first material as well
+    for index, material in enumerate(materials):
+        eta, lam, modulus = material.maxwell()
+        lam = lam if relaxation_time is None else relaxation_time
+        solid = math.isinf(lam)
+        rows["viscosity"][index] = 0.0 if solid or math.isinf(eta) else eta / rho
+        rows["relaxation"][index] = 0.0 if solid else lam
+        rows["modulus"][index] = min(modulus, 1e30) / rho if solid else 0.0
+        rows["solvent"][index] = (material.solvent_viscosity or 0.0) / rho
+        rows["bulk"][index] = 0.0 if solid else bulk
+        for name in ("mobility", "extensibility", "yield_strain"):
+            rows[name][index] = getattr(material, name) or 0.0
+    if into is None or into.viscosity.shape[0] != len(materials):
+        into = Substances(**{name: allocate_array(qd.f32, len(materials)) for name in rows})
+    for name, values in rows.items():
+        getattr(into, name).from_numpy(values)
+    return into, bool((rows["modulus"] > 0).any() or (rows["relaxation"] > 0).any())
 
 
 @qd.func
@@ -94,17 +125,15 @@ def rates(i: qd.i32, p: Particles, dt: qd.f32, inverse: mat3, stiffest: qd.f32, 
 @qd.func(requires_top_level=True)
 def gradient_corrections(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, h: qd.f32, fewest: qd.i32,
-    inverse: Matrices, weight: Vectors, periodic: qd.template(),
+    inverse: Matrices, periodic: qd.template(),
 ):  # fmt: skip
-    """B_i⁻¹, and the diagonal E of J Jᵀ: E_a = Σ_j (V g_a)² + (Σ_j V g_a)² [1/m²].
+    """B_i⁻¹, which makes the gradient of a linear field exact.
 
     Fewer than ``fewest`` neighbours define no gradient: B⁻¹ = 0 then, and no stress. Neighbours in a line or a plane define
     it in part only: B⁻¹ becomes a plain factor there. A flat surface has eigenvalues 1, 1 and ½ of B, far from that limit.
     """
     for i in range(n):
         b = mat3(0.0)
-        squares = mat3(0.0)
-        total = vec3(0.0)
         xi = x[i]
         count = near.count[i]
         for batch in range(batches(count)):
@@ -112,10 +141,7 @@ def gradient_corrections(
             for lane in qd.static(range(lanes())):
                 j = some[lane]
                 d = separation(xi, x[j], torus, periodic)
-                g = p.volume[j] * cubic_gradient(d.dot(d), h) * d
-                b -= d.outer_product(g)
-                squares += g.outer_product(g)
-                total += g
+                b -= d.outer_product(p.volume[j] * cubic_gradient(d.dot(d), h) * d)
         third = b.trace() / 3.0
         result = mat3(0.0)
         if near.count[i] >= fewest:
@@ -123,8 +149,6 @@ def gradient_corrections(
             if third >= 0.15 and b.determinant() >= 0.05 * third * third * third:
                 result = b.inverse()
         inverse[i] = result
-        e = result @ (squares + total.outer_product(total)) @ result
-        weight[i] = vec3(e[0, 0], e[1, 1], e[2, 2])
 
 
 @qd.func

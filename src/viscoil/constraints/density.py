@@ -16,6 +16,7 @@ Pairs receive opposite impulses, because ∇W_ij is antisymmetric and fluid part
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import quadrants as qd
 
@@ -33,6 +34,23 @@ class DensityNumbers:
     repulsion: Floats  # k of eq. 13 in units of λ [m²]
     reference: Floats  # 1/W(Δq) [m³]
     unilateral: Ints  # 1: only compression is corrected, C ← max(C, 0)
+
+
+JACOBI_LIMIT = 1.2  # share of the stiffest mode an iteration may correct: 4/3 less room for disorder (see PBF.relaxation)
+
+
+def stable_relaxation(lattice: Any, limit: float = JACOBI_LIMIT) -> float:
+    """The smallest ε, relative to the lattice's sum of squared gradients, that keeps Jacobi's iterations stable."""
+    return max(0.1, lattice.stiffest_mode / limit - 1)
+
+
+def plain_density(uploaded: Any, world: Any, unilateral: bool = True) -> Any:
+    """DensityNumbers without artificial pressure, for methods that only want to be incompressible.
+
+    ``unilateral``: compression only, because thin ropes have no full neighbourhood.
+    """
+    softness = stable_relaxation(world.lattice) * world.lattice.gradient_square
+    return uploaded.set(support=world.support, softness=softness, repulsion=0.0, reference=1.0, unilateral=int(unilateral))
 
 
 @qd.func

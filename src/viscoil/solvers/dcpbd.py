@@ -9,13 +9,12 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import quadrants as qd
 
 from viscoil import backend
-from viscoil.constraints.conformation import Substances, gradient_corrections, gradient_of
+from viscoil.constraints.conformation import Substances, gradient_corrections, gradient_of, substances_of
 from viscoil.constraints.contact import clearance, resolve_all
-from viscoil.constraints.density import DensityNumbers, correction_of, multiplier_of
+from viscoil.constraints.density import DensityNumbers, correction_of, multiplier_of, plain_density
 from viscoil.constraints.friction import pair_factor
 from viscoil.constraints.velocity_projection import (
     Projection,
@@ -44,12 +43,10 @@ from viscoil.steps.integrate import corrected_velocities, moved
 from viscoil.steps.spreading import SpreadingNumbers, spread_and_commit
 from viscoil.units import Count, Quantity, Slider
 
-DENSITY_LIMIT = 1.2  # as in pbf: Jacobi's share of the stiffest mode of the density constraint
 BULK = 5.0  # resistance against changes of volume, in viscosities: a stretched rope keeps 85 % of its volume's rate
 POWER_ITERATIONS = 24  # of the estimate of the largest eigenvalue
 LONG = 0.05  # spacings that gravity moves a particle in a step, from which a step is long: who touches what is less clear then
 SAFETY = 1.4  # on that estimate, which comes from below; neighbourhoods change until the next frame's (1.15 once blew up)
-SCRATCH_VECTORS = ("wall_gradient", "weight")
 PROJECTION_VECTORS = ("u", "free", "residual", "search", "image", "direction", "direction_image", "normal")
 
 
@@ -80,7 +77,6 @@ class Scratch:
 
     predicted: Vectors  # x* [m]; twice the capacity, because the density iterations go back and forth between two halves
     wall_gradient: Vectors  # [1/m]
-    weight: Vectors  # E of conformation.py
     multiplier: Floats  # of the density constraint [m²]
     clear: Floats  # at least this far from all solids [m]
     inverse: Matrices  # B⁻¹
@@ -169,7 +165,7 @@ def _prepare_stage(
 ):  # fmt: skip
     """Viscosities, and what the material remembers."""
     if qd.static(elastic):
-        gradient_corrections(p, s.predicted, k.count[0], near, torus, k.support[0], 6, s.inverse, s.weight, periodic)
+        gradient_corrections(p, s.predicted, k.count[0], near, torus, k.support[0], 6, s.inverse, periodic)
     set_up(p, k.count[0], k.dt[0], m, c, s.inverse, v, elastic)
     if qd.static(elastic):
         remember(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], v, periodic)
@@ -362,6 +358,7 @@ class DCPBD:
         self._pairs = pair_factor(world.spacing, world.support, world.lattice.volume)
         self._power = allocate_array(qd.i32, 1)
         self._power.fill(POWER_ITERATIONS)
+        self.substances: Any = None
         self._elastic = self._even = False
         self._largest: float | None = None
         self._iterations = self._count = 0
@@ -370,9 +367,9 @@ class DCPBD:
     def resize(self, capacity: int) -> None:
         """Scratch for ``capacity`` particles."""
         self.scratch = Scratch(
-            **{name: allocate_array(vec3, capacity) for name in SCRATCH_VECTORS},
             **{name: allocate_array(qd.f32, capacity) for name in ("multiplier", "clear")},
             predicted=allocate_array(vec3, 2 * capacity),
+            wall_gradient=allocate_array(vec3, capacity),
             inverse=allocate_array(mat3, capacity),
             clamped=allocate_array(qd.i32, 1),
             half=allocate_array(qd.i32, 2),
@@ -388,35 +385,11 @@ class DCPBD:
         self.sums = allocate_sums(capacity)
 
     def take_materials(self, materials: list[Any]) -> None:
-        """What the particles are made of, in SI units."""
-        rows = {name: np.zeros(len(materials), np.float32) for name in Substances.__dataclass_fields__}
-        for index, material in enumerate(materials):
-            eta, lam, modulus = material.maxwell()
-            solid = math.isinf(lam)
-            rho = materials[0].density
-            rows["viscosity"][index] = 0.0 if solid else eta / rho
-            rows["relaxation"][index] = 0.0 if solid else lam
-            rows["modulus"][index] = modulus / rho if solid else 0.0
-            rows["solvent"][index] = (material.solvent_viscosity or 0.0) / rho
-            rows["bulk"][index] = 0.0 if solid else BULK
-            rows["mobility"][index] = material.mobility or 0.0
-            rows["extensibility"][index] = material.extensibility or 0.0
-            rows["yield_strain"][index] = material.yield_strain or 0.0
-        # What forgets at once has nothing to remember: then no stress is stored and no conformation followed.
-        self._elastic = bool((rows["modulus"] > 0).any() or (rows["relaxation"] > 0).any())
+        """What the particles are made of. What forgets at once has nothing to remember: then no conformation is followed."""
+        self.substances, self._elastic = substances_of(materials, BULK, into=self.substances)
         # One material without memory has one viscosity: neighbours' need not be read.
         self._even = len(materials) == 1 and not self._elastic
-        if getattr(self, "substances", None) is None or self.substances.viscosity.shape[0] != len(materials):
-            self.substances = Substances(**{name: allocate_array(qd.f32, len(materials)) for name in rows})
-        for name, values in rows.items():
-            getattr(self.substances, name).from_numpy(values)
         self._largest = None
-
-    def density_numbers(self, world: Any) -> DensityNumbers:
-        """The density constraint: compression only, because thin ropes have no full neighbourhood."""
-        lattice = world.lattice
-        softness = max(0.1, lattice.stiffest_mode / DENSITY_LIMIT - 1) * lattice.gradient_square
-        return self._density.set(support=world.support, softness=softness, repulsion=0.0, reference=1.0, unilateral=1)
 
     def begin_frame(self) -> None:
         """The largest eigenvalue is estimated anew: a run that resumes here must find the same one."""
@@ -453,7 +426,7 @@ class DCPBD:
         p, s, v, c, m, sums = world.particles, self.scratch, self.projection, self.params, self.substances, self.sums
         near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
         solids, parts, left, walled = world.solids.device, world.solids.parts, backend.loop_counter(), bool(len(world.solids))
-        k, density = step_numbers(self._step, world, c, dt), self.density_numbers(world)
+        k, density = step_numbers(self._step, world, c, dt), plain_density(self._density, world)
         spreading = self._spreading.set(spacing=world.spacing, strength=c.spreading)
         self._count, self._iterations = world.count, self._iterations + c.iterations
         variant = (world.uniform, self._even, periodic)

@@ -5,18 +5,24 @@ algorithm lose momentum, diverge or depend on directions; ``mode = "paper"`` tak
 ``velocity_iterations = 0`` is regular PBD on positions only, the method the paper compares itself with in Fig. 6.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import quadrants as qd
 from pydantic import StrictBool, model_validator
 
 from viscoil import backend
-from viscoil.constraints.conformation import Substances, gradient_of
+from viscoil.constraints.conformation import Substances, gradient_of, substances_of
 from viscoil.constraints.contact import resolve_all
-from viscoil.constraints.density import DensityNumbers, chunk_sums, corrections, count_down, multipliers, stop_when_small
+from viscoil.constraints.density import (
+    DensityNumbers,
+    chunk_sums,
+    corrections,
+    count_down,
+    multipliers,
+    plain_density,
+    stop_when_small,
+)
 from viscoil.constraints.tensor_projection import (
     TensorNumbers,
     Tensors,
@@ -40,7 +46,6 @@ from viscoil.steps.conformation import next_conformation
 from viscoil.steps.integrate import corrected_velocities, predict, wrapped
 from viscoil.units import Count, Quantity, Slider, wrong
 
-DENSITY_LIMIT = 1.2  # as in pbf: Jacobi's share of the stiffest mode of the density constraint
 PUBLISHED_BETA = 5.0
 VECTORS = ("u", "aim", "shift", "change", "weight", "products")
 FLOATS = ("multiplier", "error", "clear", "wall")
@@ -262,6 +267,7 @@ class DCPBDJacobi:
         self.params = params
         self._step, self._tensor, self._density = Uploaded(StepNumbers), Uploaded(TensorNumbers), Uploaded(DensityNumbers)
         self._materials: list[Any] = []
+        self.substances: Any = None
         self._had_walls = False
         self._movers = 1
         self.resize(max(world.capacity, 1))
@@ -283,24 +289,9 @@ class DCPBDJacobi:
         self._estimated_for: Any = None
 
     def take_materials(self, materials: list[Any]) -> None:
-        """What the particles are made of, in SI units; ``relaxation_time`` of the parameters goes before theirs."""
+        """What the particles are made of; ``relaxation_time`` of the parameters goes before theirs."""
         self._materials, self._time = materials, self.params.relaxation_time
-        rows = {name: np.zeros(len(materials), np.float32) for name in Substances.__dataclass_fields__}
-        rho = materials[0].density
-        for index, material in enumerate(materials):
-            eta, lam, modulus = material.maxwell()
-            lam = lam if self._time is None else self._time
-            solid = math.isinf(lam)
-            rows["viscosity"][index] = 0.0 if math.isinf(eta) else eta / rho
-            rows["relaxation"][index] = 0.0 if solid else lam
-            rows["modulus"][index] = min(modulus, 1e30) / rho if solid else 0.0
-            rows["solvent"][index] = (material.solvent_viscosity or 0.0) / rho
-            rows["mobility"][index] = material.mobility or 0.0
-            rows["extensibility"][index] = material.extensibility or 0.0
-            rows["yield_strain"][index] = material.yield_strain or 0.0
-        self.substances = Substances(**{name: allocate_array(qd.f32, len(materials)) for name in rows})
-        for name, values in rows.items():
-            getattr(self.substances, name).from_numpy(values)
+        self.substances, _ = substances_of(materials, relaxation_time=self._time, into=self.substances)
 
     def numbers(self) -> TensorNumbers:
         """The conformation constraint's switches."""
@@ -316,12 +307,6 @@ class DCPBDJacobi:
             literal=int(c.mode == "paper"),
             velocity_iterations=c.velocity_iterations,
         )
-
-    def density_numbers(self, world: Any) -> DensityNumbers:
-        """The density constraint: compression only, because thin ropes have no full neighbourhood."""
-        lattice = world.lattice
-        softness = max(0.1, lattice.stiffest_mode / DENSITY_LIMIT - 1) * lattice.gradient_square
-        return self._density.set(support=world.support, softness=softness, repulsion=0.0, reference=1.0, unilateral=1)
 
     def step(self, world: Any, dt: float) -> None:
         """Algorithm 2 in the order of section 5: lists, velocity projection, staggered position projection, Q."""
@@ -349,8 +334,8 @@ class DCPBDJacobi:
             kinds = {"staggered": [(True, True)], "density_first": [(True, False), (False, True)]}
             for density, conformation in kinds.get(params.order, [(False, True), (True, False)]):
                 _solve_stage(
-                    left, p, k, near, torus, self.density_numbers(world), m, c, solids, parts, s, t, density, conformation,
-                    self._walled(world), world.uniform, periodic,
+                    left, p, k, near, torus, plain_density(self._density, world), m, c, solids, parts, s, t, density,
+                    conformation, self._walled(world), world.uniform, periodic,
                 )  # fmt: skip
         with world.stages("velocity"):
             _finish_stage(p, k, near, torus, m, c, s, t, world.status, periodic)

@@ -22,6 +22,7 @@ from viscoil.constraints.density import (
     corrections,
     count_down,
     multipliers,
+    plain_density,
     stop_when_small,
 )
 from viscoil.constraints.walls import walls_nearby
@@ -32,7 +33,6 @@ from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.steps.integrate import finite, predict, wrapped
 from viscoil.units import Count, Quantity, Slider
 
-JACOBI_LIMIT = 1.2  # as in pbf: Jacobi's share of the stiffest mode of the density constraint
 VECTORS = ("predicted", "aim", "shift", "velocity", "correction", "wall_gradient")
 FLOATS = ("multiplier", "error", "clear", "wall")
 
@@ -202,12 +202,8 @@ class Incompressible(Method):
         self.counter = self.flow.used
 
     def density_numbers(self, world: Any) -> DensityNumbers:
-        """The constraint's parameters: as soft as keeps Jacobi stable for any number of iterations (see PBF.relaxation)."""
-        lattice = world.lattice
-        softness = max(0.1, lattice.stiffest_mode / JACOBI_LIMIT - 1) * lattice.gradient_square
-        return self._density.set(
-            support=world.support, softness=softness, repulsion=0.0, reference=1.0, unilateral=int(self.params.unilateral)
-        )
+        """The constraint's parameters: as soft as keeps Jacobi stable for any number of iterations."""
+        return plain_density(self._density, world, self.params.unilateral)
 
     def variant(self, world: Any) -> tuple[bool, bool, bool, bool]:
         """walled, uniform, controlled, periodic: what the kernels of the iterations are compiled for."""

@@ -10,11 +10,13 @@ from pydantic import StrictBool
 from viscoil import backend
 from viscoil.constraints.contact import contact_and_clearance, resolve_all
 from viscoil.constraints.density import (
+    JACOBI_LIMIT,
     DensityNumbers,
     chunk_sums,
     corrections,
     count_down,
     multipliers,
+    stable_relaxation,
     stop_when_small,
 )
 from viscoil.constraints.walls import walls_nearby
@@ -28,7 +30,6 @@ from viscoil.steps.vorticity import confine, curl
 from viscoil.units import Count, Quantity, Slider
 
 VECTORS = ("predicted", "correction", "velocity", "vorticity", "wall_gradient")
-JACOBI_LIMIT = 1.2  # of 4/3, see PBF.relaxation; the rest is for disorder
 SINGLE_LIMIT = 0.7  # with one iteration only; measured on a column that compresses under its weight (0.7 rests, 1.0 boils)
 
 
@@ -220,7 +221,7 @@ class PBF(Method):
         if self.params.relaxation is not None:
             return self.params.relaxation
         limit = JACOBI_LIMIT if self.params.iterations > 1 else SINGLE_LIMIT
-        return max(0.1, world.lattice.stiffest_mode / limit - 1)
+        return stable_relaxation(world.lattice, limit)
 
     def artificial_pressure(self) -> float:
         """k relative to the lattice. Repulsion needs cohesion against it: alone it drives the particles apart."""

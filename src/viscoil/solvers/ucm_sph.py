@@ -15,7 +15,7 @@ import quadrants as qd
 from viscoil import backend
 from viscoil.constraints.conformation import gradient_corrections, gradient_of
 from viscoil.constraints.walls import walls_nearby
-from viscoil.particles import Floats, Ints, Matrices, Particles, Vectors, allocate_array, mat3, vec3
+from viscoil.particles import Floats, Ints, Matrices, Particles, allocate_array, mat3
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.incompressible import (
     Flow,
@@ -44,7 +44,6 @@ class Stress:
 
     density: Floats  # relative to the rest density
     inverse: Matrices  # B⁻¹
-    weight: Vectors  # not used here; gradient_corrections leaves it
     tensor: Matrices  # σ/ρ² [m²/s²]
 
 
@@ -56,7 +55,7 @@ def _stress_stage(
     """u ← u + Δt a of the stress (symplectic Euler), x* ← x + Δt u."""
     walls_nearby(p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient)
     relative_density(p, s.predicted, k.count[0], near, torus, k.support[0], s.wall, t.density, False, periodic)
-    gradient_corrections(p, s.predicted, k.count[0], near, torus, k.support[0], 6, t.inverse, t.weight, periodic)
+    gradient_corrections(p, s.predicted, k.count[0], near, torus, k.support[0], 6, t.inverse, periodic)
     stresses(
         p, s.predicted, s.velocity, k.count[0], near, torus, k.support[0], m, t.density, t.inverse, t.tensor,
         viscous, periodic,
@@ -95,7 +94,7 @@ class UCMSPH(Incompressible):
         super().resize(capacity)
         self.stress = Stress(
             density=allocate_array(qd.f32, capacity), inverse=allocate_array(mat3, capacity),
-            weight=allocate_array(vec3, capacity), tensor=allocate_array(mat3, capacity),
+            tensor=allocate_array(mat3, capacity),
         )  # fmt: skip
 
     def take_materials(self, materials: list[Any]) -> None:
