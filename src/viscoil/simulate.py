@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
-from viscoil import backend
+from viscoil import backend, restart
 from viscoil.constraints.walls import walls_kernel
 from viscoil.controls import apply_all, only_properties
-from viscoil.errors import RunFolderError, SimulationFailed, ViscoilError
+from viscoil.errors import SimulationFailed, ViscoilError
 from viscoil.io.frame import Frame
 from viscoil.measure import Measure
-from viscoil.particles import FIELDS, Floats, Ints, Particles, allocate_array, vec3
+from viscoil.particles import Floats, Ints, Particles, allocate_array, vec3
 from viscoil.properties import changed_names
 from viscoil.scene.build import Built
 from viscoil.solids.drag import as_matrix, limits, named
@@ -446,53 +446,8 @@ class Simulation:
     # --- restart -----------------------------------------------------------------------------------------------------
     def state(self) -> dict[str, Any]:
         """Everything a restart needs, at a frame boundary: a resumed run then has the same bits."""
-        world = self.world
-        values: dict[str, Any] = {
-            f"particles/{name}": world.get(name) for name, field in FIELDS.items() if field.saved
-        }
-        values |= {f"carried/{name}": rows.get(world.count) for name, rows in world.carried.items()}
-        values |= {
-            "time": world.time, "steps": world.steps, "frame": self.frame_index, "next_id": world.next_id,
-            "capacity": world.capacity, "boundary_count": world.boundary_count, "largest_speed": self._largest_speed,
-            "uniform": int(world.uniform),
-            "layers": np.array([n.layers for n in self.nozzles], np.int64),
-            "since": np.array([n.since for n in self.nozzles], np.float64),
-            "base": np.array([n.base for n in self.nozzles], np.int64),
-            "released": np.array([n.released for n in self.nozzles], np.int64),
-        }  # fmt: skip
-        return values
+        return restart.state_of(self)
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continues from what :meth:`state` returned for the same scene."""
-        world = self.world
-        missing = [n for n, f in FIELDS.items() if f.saved and f"particles/{n}" not in state]
-        missing += [name for name in world.carried if f"carried/{name}" not in state]
-        if missing or len(np.atleast_1d(state["layers"])) != len(self.nozzles):
-            raise RunFolderError(
-                "the checkpoint does not fit this scene: "
-                + (f"it lacks the field {', '.join(missing)}" if missing else "it has other emitters")
-            )
-        world.count = world.capacity = 0  # exactly as much memory as then: the search cells depend on it
-        world.reserve(int(state["capacity"]))
-        count = len(state["particles/id"])
-        world.count = count
-        for name, field in FIELDS.items():
-            if field.saved and count:
-                world.set(name, state[f"particles/{name}"])
-        for name, rows in world.carried.items():
-            if count:
-                rows.set(state[f"carried/{name}"])
-        if int(state["uniform"]):
-            world.learn_uniform()
-        world.time, world.steps, world.next_id = float(state["time"]), int(state["steps"]), int(state["next_id"])
-        world.boundary_count = int(state["boundary_count"])
-        self.frame_index, self._started = int(state["frame"]), True
-        self._largest_speed = float(state["largest_speed"])
-        for k, nozzle in enumerate(self.nozzles):
-            nozzle.layers, nozzle.released = int(state["layers"][k]), int(state["released"][k])
-            nozzle.since, nozzle.base = float(state["since"][k]), int(state["base"][k])
-        self.solver.resize(world.capacity)
-        self._allocate_measures()
-        world.fit_cells()
-        if world.solids.moving:
-            world.solids.place(world.time, world.time)
+        restart.restore(self, state)
