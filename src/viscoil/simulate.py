@@ -69,7 +69,7 @@ class Simulation:
         self.callback = callback
         self._built = Built(scene)
         self.world = self._built.world
-        self.notes: list[str] = list(self._built.notes)
+        self.notes: list[str] = []
         self.frame_index = 0
         self._started = False  # frame 0 was handed out
         self._largest_speed = float(np.linalg.norm(self.world.get("velocity"), axis=1).max(initial=0.0))
@@ -90,6 +90,11 @@ class Simulation:
         self._rest = allocate_array(qd.f32, len(self._built.materials))
         self._rest.from_numpy(np.array([m.density for m in self._built.materials.values()], np.float32))
         self._sinks = self._sink_solids()
+        self._take_notes()
+
+    def _take_notes(self) -> None:
+        """What scene and solver have to say, each thing once."""
+        self.notes += [note for note in dict.fromkeys([*self._built.notes, *self.solver.notes]) if note not in self.notes]
 
     # --- changes between steps ---------------------------------------------------------------------------------------
     def update(self, changes: dict[str, Any] | None = None) -> None:
@@ -237,6 +242,7 @@ class Simulation:
         self.frame_index += 1
         self._started = True
         self.world.time = self.frame_index * self.scene.time.frame_time  # no drift from adding many small steps
+        self._take_notes()
         self._measure(seconds)
 
     def _next_step(self, remaining: float) -> tuple[float, int]:
@@ -253,8 +259,11 @@ class Simulation:
                 wanted, self._limited_by = t.max_step, "max_step"
             if t.min_step and wanted < t.min_step:
                 wanted, self._limited_by = t.min_step, "min_step"
+        longest, why = self.solver.longest_step(self.world)
+        if limited := longest < min(wanted, t.frame_time) * (1 - 1e-6):
+            wanted, self._limited_by = longest, why
         steps = max(1, math.ceil(remaining / wanted - 1e-6))
-        if steps == 1 and wanted > remaining:
+        if steps == 1 and wanted > remaining and not limited:
             self._limited_by = "frame time"
         return remaining / steps, (steps if self._may_run_ahead() else 1)
 
@@ -269,15 +278,16 @@ class Simulation:
     def _may_run_ahead(self) -> bool:
         """Whether the host has nothing to do between steps, so that a GPU need not wait for it."""
         busy = self.nozzles or self._sinks or self.world.solids.moving or self.callback or self._built.keyed
-        return backend.current().is_gpu and not busy and self.scene.time.cfl is None
+        return backend.current().is_gpu and not busy and not self.solver.busy and self.scene.time.cfl is None
 
     # --- one or more steps, safely -----------------------------------------------------------------------------------
     def _advance(self, dt: float, steps: int) -> None:
-        """``steps`` steps of ``dt``; shorter ones where the state explodes, longer lists where they overflow."""
+        """``steps`` steps of ``dt``; shorter ones where the state explodes, more room where it is short."""
         world = self.world
         parts = 1
         if self._built.keyed:
             self._built.take_present()
+        self.solver.prepare(world, world.time, self._moment_after(steps * dt))
         while True:
             world.remember()
             world.reset_status()
@@ -287,9 +297,13 @@ class Simulation:
                     world.solids.place(begin, begin + dt / parts)
                 if world.count:
                     self.solver.step(world, dt / parts)
-            if needed := world.neighbors.overflow():
+            needed, short = world.neighbors.overflow(), self.solver.short_of_room()
+            if needed or short:
                 world.go_back()
-                world.neighbors.widen(needed)
+                if needed:
+                    world.neighbors.widen(needed)
+                if short:
+                    self.solver.make_room(world, short)
                 continue
             bad, speed = world.read_status()
             if bad is None:
@@ -306,6 +320,11 @@ class Simulation:
         world.time += steps * dt
         self._warn_about_speed(dt / parts)
         self._after_step()
+
+    def _moment_after(self, duration: float) -> float:
+        """The time [s] it will be: a frame's exact one where it ends one, as :meth:`_finish_frame` sets it."""
+        moment, end = self.world.time + duration, (self.frame_index + 1) * self.scene.time.frame_time
+        return end if moment >= end - 1e-9 * self.scene.time.frame_time else moment
 
     def _after_step(self) -> None:
         world = self.world
