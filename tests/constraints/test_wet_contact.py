@@ -217,6 +217,31 @@ def test_inner_corners_resolve_all_faces_at_once():
         assert np.all(np.linalg.norm(velocity, axis=1) <= np.linalg.norm(move, axis=1) / DT + 1e-4)
 
 
+@pytest.mark.parametrize("joined", [False, True], ids=["separate", "union"])
+@pytest.mark.parametrize("speed", [0.05, 0.5, 20.0])
+def test_a_gutter_of_two_boards_holds(joined, speed):
+    """Pushed out of one board into the other: both hold, and nobody gains speed."""
+    boards = [
+        {"type": "box", "size": (1, 0.1, 1), "position": (sign * 0.3, 0.25, 0), "rotation": (0, 0, sign * 50)}
+        for sign in (-1, 1)
+    ]
+    gutter = solids({"shape": {"type": "union", "parts": boards}}) if joined else solids(*({"shape": b} for b in boards))
+    rng = np.random.default_rng(7)
+    x = rng.uniform(-0.4, 0.4, (6000, 3)) + np.array([0, 0.5, 0])
+    above = x[:, 1] > 1.19 * np.abs(x[:, 0])
+    x = x[above & np.all([gutter.distance(k, x) > R for k in range(len(gutter))], axis=0)]
+    velocity = rng.normal(size=x.shape) * [1, 1, 0.1] - [0, 1, 0]
+    velocity *= speed / np.linalg.norm(velocity, axis=1, keepdims=True)
+    fastest = speed
+    for _ in range(20):
+        x, velocity = meet(gutter, x, x + DT * (velocity - np.array([0, 9.81 * DT, 0])))
+        fastest += 9.81 * DT
+        assert np.linalg.norm(velocity, axis=1).max() < 1.001 * fastest + 1e-3
+        inside = np.all(np.abs(x[:, [0, 2]]) < 0.35, axis=1) & (x[:, 1] < 0.5)
+        assert all((gutter.distance(k, x[inside]) > 0.5 * R).all() for k in range(len(gutter)))
+        assert (x[inside, 1] > 1.19 * np.abs(x[inside, 0]) - 0.2).all(), "nobody below"
+
+
 def test_nothing_starts_moving_in_a_corner():
     """At rest in the corner of a tank under gravity: hundred steps on, still at rest."""
     tank = solids(box((1, 1, 1), container=True, friction=0.2, **STICK))
