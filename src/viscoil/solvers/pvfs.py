@@ -161,8 +161,8 @@ class PVFS(Method):
             limit = math.ceil(math.sqrt(scaled / STABLE) - 1e-4)
             softest = STABLE * params.substeps**2 * self._h / TAU**2
             raise SceneError(
-                f"solver.substeps: {params.substeps} steps per 1/30 s are unstable with a stiffness of {asked:.4g} m/s²; expected "
-                f"at least {limit}, or a stiffness of at most {softest:.4g} m/s², or substeps left out",
+                f"solver.substeps: {params.substeps} steps per 1/30 s are unstable with a stiffness of {asked:.4g} m/s²; "
+                f"expected at least {limit}, or a stiffness of at most {softest:.4g} m/s², or substeps left out",
                 key="solver.substeps",
             )
         self._params = params
