@@ -21,7 +21,7 @@ from viscoil.sph.pairs import displace, share_of, unit
 from viscoil.sph.schedule import Hits, Schedule, block_of, rows, run_of
 
 LIMIT = 3.6  # Λ = LIMIT (kΔt²/h) ρ², measured: plain Jacobi is stable up to Λ of about one
-COUNTERS = 256  # slots over which counting is spread
+COUNTERS = 256  # slots over which counting is spread: pairs, limited pairs, limited springs
 
 
 @dataclass(frozen=True)
@@ -121,17 +121,22 @@ def relax_block(
 
 @qd.func(requires_top_level=True)
 def pressures(
-    x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, pressure: Vectors, counts: Ints,
-    periodic: qd.template(),
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, pressure: Vectors,
+    counts: Ints, periodic: qd.template(),
 ):  # fmt: skip
-    """(P Δt², P' Δt², limiter) of all particles from the same positions; counts[..] adds up pairs, both ends of each."""
+    """(P Δt², P' Δt², limiter) of all particles from the same positions; counts[..] adds up pairs, both ends of each.
+
+    Solids' samples have no list, hence no density and no pressure of their own.
+    """
     for i in range(n):
-        density, near_density, number = densities(i, x, near, torus, c.support[0], periodic)
-        stiff = c.limit[0] * density * density
-        pressure[i] = vec3(
-            c.push[0] * (density - c.rest[0]), c.near_push[0] * near_density, qd.min(1.0, 1.0 / qd.max(stiff, 1e-30))
-        )
-        qd.atomic_add(counts[i % 256], number)
+        pressure[i] = vec3(0.0, 0.0, 1.0)
+        if p.inverse_mass[i] != 0.0:
+            density, near_density, number = densities(i, x, near, torus, c.support[0], periodic)
+            stiff = c.limit[0] * density * density
+            pressure[i] = vec3(
+                c.push[0] * (density - c.rest[0]), c.near_push[0] * near_density, qd.min(1.0, 1.0 / qd.max(stiff, 1e-30))
+            )
+            qd.atomic_add(counts[i % 256], number)
 
 
 @qd.func(requires_top_level=True)

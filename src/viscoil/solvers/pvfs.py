@@ -144,7 +144,7 @@ class PVFS(Method):
         self._width, self._needed = (allocate_array(qd.i32, 1) for _ in range(2))
         self._colour = allocate_array(qd.i32, 1)
         self._sequence: Any = None  # ids in the order of a sequential sweep
-        self._steps = self._count = 0
+        self._steps = self._count = self._since = 0
         self._now = 0.0
         self.carried = carried_springs(striped=backend.current().is_gpu)
         world.neighbors.multiple = 4  # an even number of blocks along each axis: eight colours
@@ -179,10 +179,11 @@ class PVFS(Method):
             rank=allocate_array(qd.i32, capacity),
             where=allocate_array(qd.i32, 1),
             drift=allocate_array(qd.i32, 1),
-            counts=allocate_array(qd.i32, 2 * COUNTERS),
+            counts=allocate_array(qd.i32, 3 * COUNTERS),
         )
         self._bins = allocate_array(vec3, capacity)
         self._other = allocate_array(qd.i32, 1)
+        self._sprung = True  # whether there may be springs from before
         self._held: bool | None = None  # whether both ends hold springs; not known after a restart
 
     # --- choices -------------------------------------------------------------------------------------------------------
@@ -247,9 +248,13 @@ class PVFS(Method):
         self._matter = [matter_of(material, self.params, self._h) for material in self._materials]
         self._read_for = self.params.model_copy()
 
-    def _tables(self, dt: float) -> tuple[ImpulseNumbers, Plasticity, Floats]:
+    def _springy(self) -> bool:
+        """Whether any material has springs now."""
         if self._read_for != self.params:
             self._read_materials()
+        return any(matter.spring > 0 for matter in self._matter)
+
+    def _tables(self, dt: float) -> tuple[ImpulseNumbers, Plasticity, Floats]:
         matter = self._matter
         beta = 0.1 / self._h if self.params.quadratic_viscosity is None else self.params.quadratic_viscosity
         impulses = self._impulses.set(
@@ -299,6 +304,8 @@ class PVFS(Method):
         """Every pair within h gets a spring of its present length: a body remembers its shape from now on."""
         if not world.count:
             return
+        if not self._springy():
+            return
         plasticity = self._tables(TAU)[1]
         world.neighbors.find(world.particles.position, world.particles, world.count)
         while needed := world.neighbors.overflow():
@@ -333,6 +340,10 @@ class PVFS(Method):
         if self._held is not both:  # a restart from another device, or another relaxation
             hold(world, both)
             self._held = both
+        springy = self._springy()
+        if self._sprung and not springy:  # nobody would let them flow, and they would come back as they were
+            self.clear(world)
+        self._sprung = springy
         events = [SpringEvent(time=0.0, do="freeze")] if self.params.freeze_at_start else []
         for event in [*events, *self.params.events]:
             if begin <= event.time < end:
@@ -345,9 +356,9 @@ class PVFS(Method):
         near, torus, periodic, uniform = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic, world.uniform
         solids, parts, left = world.solids.device, world.solids.parts, backend.loop_counter()
         self._gravity = math.hypot(*world.gravity)
-        k = step_numbers(self._step, world, c, dt)
+        k, springy = step_numbers(self._step, world, c, dt), self._springy()
         impulses, plasticity, stickiness = self._tables(dt)
-        springy, single = any(m.spring > 0 for m in self._matter), len(self._matter) == 1
+        single = len(self._matter) == 1
         at_once = self.form == "jacobi"
         with world.stages("integrate"):
             predict_stage(p, k, solids, s)
@@ -385,6 +396,7 @@ class PVFS(Method):
         with world.stages("contact"):
             finish_stage(p, k, torus, solids, parts, stickiness, s, world.status, len(world.solids) > 0, periodic)
         self._steps += 1
+        self._since += 1
         self._count = world.count
 
     def _density_numbers(self, dt: float) -> DoubleDensityNumbers:
@@ -429,13 +441,15 @@ class PVFS(Method):
         return used
 
     def metrics(self) -> dict[str, float]:
-        """Springs per particle, share of pairs whose displacement was limited (jacobi), and the stiffness k [m/s²]."""
-        counts = self.scratch.counts.to_numpy().astype(np.int64).reshape(2, COUNTERS).sum(axis=1)
+        """Springs per particle, shares of pairs and springs that jacobi had to limit, and the stiffness k [m/s²]."""
+        counts = self.scratch.counts.to_numpy().astype(np.int64).reshape(3, COUNTERS).sum(axis=1)
         self.scratch.counts.fill(0)
         springs = int(self.carried["number"].get(self._count).sum()) if self._count else 0
+        steps, self._since = max(self._since, 1), 0
         return {
             "springs": springs / max(self._count, 1) / (2 if self._held else 1),
             "limited_pairs": float(counts[1] / max(counts[0], 1)),
+            "limited_springs": float(counts[2] / max(springs * steps, 1)),
             "stiffness": self._k_of(self.params),
         }
 

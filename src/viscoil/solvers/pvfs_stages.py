@@ -42,7 +42,7 @@ class Scratch:
     rank: Ints  # scrambled ids
     where: Ints  # [id] index
     drift: Ints  # [1] bits of the farthest that viscosity moved a predicted position [m]
-    counts: Ints  # pairs, limited pairs
+    counts: Ints  # pairs, limited pairs, limited springs
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -154,7 +154,7 @@ def springs_at_once(
     single: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """Line 15 (Algorithm 3), all springs together."""
-    pulls(p, s.x, k.count[0], torus, c, springs, s.load, s.displacement, single, uniform, periodic)
+    pulls(p, s.x, k.count[0], torus, c, springs, s.load, s.displacement, s.counts, single, uniform, periodic)
     _displace(k, s)
 
 
@@ -178,7 +178,7 @@ def relax_at_once(
     uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """Line 16 (Algorithm 2), all particles together."""
-    pressures(s.x, k.count[0], near, torus, c, s.pressure, s.counts, periodic)
+    pressures(p, s.x, k.count[0], near, torus, c, s.pressure, s.counts, periodic)
     displacements(p, s.x, k.count[0], near, torus, c, s.pressure, s.displacement, s.counts, uniform, periodic)
     _displace(k, s)
 
@@ -198,8 +198,11 @@ def finish_stage(
         wet_contact(p, s.x, s.before, k.count[0], k.dt[0], k.radius[0], k.solids[0], solids, parts, stickiness)
     for i in range(k.count[0]):
         x = s.x[i]
-        way = x - p.position[i]
         v = s.velocity[i]
+        if p.inverse_mass[i] <= 0.0:  # sweeps push solids' samples and what nozzles lead as well: back where they belong
+            x = moved(i, p, k.dt[0], vec3(0.0), solids)
+            v = (x - p.position[i]) / k.dt[0]
+        way = x - p.position[i]
         if finite(x) == 0 or way.dot(way) > k.farthest[0] * k.farthest[0]:
             qd.atomic_min(status[0], p.id[i])
         elif p.inverse_mass[i] > 0.0:
