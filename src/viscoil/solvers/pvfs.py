@@ -44,8 +44,9 @@ from viscoil.steps.impulses import ImpulseNumbers
 from viscoil.units import Count, Quantity, Slider, Time
 
 PUBLISHED = 0.004  # k̂ of the paper
+RESTING = 0.37  # spacing of fluid at rest, in supports, measured inside large drops
 STABLE = 0.008  # largest k̂(Δt/τ)² that was stable, measured; twice that explodes
-CAREFUL = 0.006  # what steps are chosen for: compressed fluid is stiffer
+CAREFUL = {"sequential": 0.006, "coloured": 0.006, "jacobi": 0.004}  # what steps are chosen for: compressed fluid is stiffer
 SPRINGY = {"sequential": 2.0, "coloured": 2.0, "jacobi": 0.3}  # largest kΔt² of springs; beyond, jacobi's limit softens them
 VISCOUS = {"sequential": 1.0, "coloured": 1.0, "jacobi": 0.3}  # largest σΔt of which nine tenths act, measured on shear waves
 MOST_STEPS = 100  # per 1/30 s, that viscosity may ask for
@@ -170,6 +171,11 @@ class PVFS(Method):
             )
         self._params = params
         self.notes = [self._choice()]
+        if not 0.95 < params.support * RESTING < 1.05:
+            self.notes.append(
+                f"pvfs: fluid rests at a spacing of {RESTING} h, but is filled at {1 / params.support:.3g} h: it will "
+                f"{'shrink' if params.support * RESTING < 1 else 'swell'} at once; expected a support of {1 / RESTING:.2g}"
+            )
 
     def resize(self, capacity: int) -> None:
         """Scratch for ``capacity`` particles."""
@@ -219,7 +225,7 @@ class PVFS(Method):
 
     def _stable_steps(self) -> int:
         """Steps per 1/30 s that the density relaxation needs."""
-        return max(1, math.ceil(math.sqrt(self._stiffness_of(self.params) * TAU**2 / self._h / CAREFUL) - 1e-4))
+        return max(1, math.ceil(math.sqrt(self._stiffness_of(self.params) * TAU**2 / self._h / CAREFUL[self.form]) - 1e-4))
 
     def longest_step(self, world: Any) -> tuple[float, str]:
         """Longest stable step [s], and what sets it."""
@@ -233,7 +239,7 @@ class PVFS(Method):
         if not self.params.substeps and (thickest := max((matter.linear for matter in self._matter), default=0.0)) > 0:
             limit = max(VISCOUS[self.form] / thickest, TAU / MOST_STEPS)
             limits.append((limit, f"viscosity of {thickest:.3g} 1/s"))
-            if limit * thickest > 1.001 * VISCOUS[self.form] and len(self.notes) < 2:
+            if limit * thickest > 1.001 * VISCOUS[self.form] and not any("viscosity" in note for note in self.notes):
                 acting = 100 * VISCOUS[self.form] / (limit * thickest)
                 self.notes.append(f"pvfs: only about {acting:.2g} % of the viscosity acts, with {MOST_STEPS} steps per 1/30 s")
         return min(limits)
@@ -447,7 +453,7 @@ class PVFS(Method):
         springs = int(self.carried["number"].get(self._count).sum()) if self._count else 0
         steps, self._since = max(self._since, 1), 0
         return {
-            "springs": springs / max(self._count, 1) / (2 if self._held else 1),
+            "springs": springs / max(self._count, 1) / (2 if self.form == "jacobi" else 1),
             "limited_pairs": float(counts[1] / max(counts[0], 1)),
             "limited_springs": float(counts[2] / max(springs * steps, 1)),
             "stiffness": self._k_of(self.params),
