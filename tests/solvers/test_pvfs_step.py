@@ -59,15 +59,11 @@ def test_rest_is_where_it_should_be(relaxation):
 
 
 @pytest.mark.parametrize("relaxation", RELAXATIONS)
-@pytest.mark.parametrize("published", [{}, {"k_spring": 0.2, "alpha": 0.1, "sigma": 0.3, "beta": 0.3}, {"k": 0.012, "k_near": 0.03}])
+@pytest.mark.parametrize("published", [{}, {"k_spring": 0.2, "alpha": 0.1, "sigma": 0.3, "beta": 0.3}])
 def test_pairs_keep_momentum(relaxation, published):
-    """Also with pairs that are limited: the third set is three times as stiff."""
     x = cloud()
-    v = moving(x, 0.1) + [0.05, 0.02, -0.03]
-    try:
-        sim = made(x, v, published=published)
-    except Exception:
-        sim = made(x, v, published={**published, "substeps": 2}, substeps=2)
+    v = moving(x, 0.1) + np.array([0.05, 0.02, -0.03])
+    sim = made(x, v, published=published)
     sim.scene.solver.relaxation = relaxation
     sim.update()
     mean = state(sim)[1].mean(0)

@@ -183,7 +183,8 @@ def test_a_failed_step_gives_them_back():
 def test_restart_has_the_same_bits():
     def fresh():
         x = cloud()
-        return made(x, np.random.default_rng(2).uniform(-0.1, 0.1, x.shape), published={**SPRUNG, "k_spring": 0.2, "sigma": 0.1})
+        v = np.random.default_rng(2).uniform(-0.1, 0.1, x.shape)
+        return made(x, v, published={**SPRUNG, "k_spring": 0.2, "sigma": 0.1})
 
     sim = fresh()
     for _ in sim.frames(6):
