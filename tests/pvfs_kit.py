@@ -1,11 +1,11 @@
 """Small PVFS simulations with particles where a test wants them. Lengths in h, times in τ = 1/30 s, as in the paper."""
 
 import numpy as np
-from viscoil.solvers.pvfs import PVFSParams
 
 import kit
 from viscoil.scene.schema import Scene
 from viscoil.simulate import Simulation
+from viscoil.solvers.pvfs import PVFSParams
 
 H, TAU = 0.1, 1 / 30
 D = 0.38 * H
@@ -22,7 +22,7 @@ def scene(cells=(6, 5, 5), published=None, substeps=1, frames=20, **changes):
     values = {
         "spacing": D, "gravity": (0, 0, 0),
         "time": {"frames": frames, "frame_time": TAU, "steps_per_frame": substeps},
-        "solver": PVFSParams.clavet(H, **{"substeps": substeps, **(published or {})}),
+        "solver": PVFSParams.clavet(H, **{"substeps": substeps, "freeze_at_start": False, **(published or {})}),
         "material": {"m": {"density": 1000.0}},
         "fluid": [{"material": "m", "shape": {"type": "box", "size": size, "position": [s / 2 for s in size]}}],
     }  # fmt: skip
@@ -51,9 +51,9 @@ def state(sim):
 
 
 def rest_lengths(sim):
-    """(n, n) matrix of rest lengths by id [h], NaN where there is no spring."""
+    """(n, n) matrix of rest lengths by id [h]; 1 where there is no spring, for one as long as h does nothing."""
     i, j, length = sim.solver.springs(sim.world)
-    result = np.full((sim.world.next_id,) * 2, np.nan)
+    result = np.ones((sim.world.next_id,) * 2)
     result[i, j] = result[j, i] = np.asarray(length, float) / H
     assert (np.asarray(i) < np.asarray(j)).all() and len(set(zip(i, j, strict=True))) == len(i), "every spring once"
     return result

@@ -78,9 +78,14 @@ class Springs:
         rest = rest + np.where(longer > 0, share(alpha) * longer, 0) - np.where(shorter > 0, share(alpha_c) * shorter, 0)
         self.rest = np.where(rest > 1, np.nan, rest)
 
+    @property
+    def lengths(self):
+        """With 1 where there is no spring."""
+        return np.nan_to_num(self.rest, nan=1.0)
+
     def pull(self, x, dt, k):
         """Displacements of Alg. 3, all springs at once."""
         d, r, _ = pairs(x)
-        rest = np.nan_to_num(self.rest, nan=1.0)
+        rest = self.lengths
         move = dt**2 * k * np.maximum(1 - rest, 0) * (rest - r) / np.where(r > 0, r, 1)
         return -0.5 * (move[..., None] * d).sum(1)

@@ -41,7 +41,7 @@ def test_a_step_is_algorithm_1(springs, viscous):
         v = x - before
         assert np.allclose(state(sim)[0], x, atol=3e-6) and np.allclose(state(sim)[1], v, atol=1e-5)
     if springs:
-        assert np.allclose(rest_lengths(sim), laws.rest, atol=3e-6, equal_nan=True)
+        assert np.allclose(rest_lengths(sim), laws.lengths, atol=3e-6)
 
 
 @pytest.mark.parametrize("relaxation", RELAXATIONS)
@@ -55,7 +55,7 @@ def test_rest_is_where_it_should_be(relaxation):
         sim.step()
     x = state(sim)[0]
     core = np.linalg.norm(x - x.mean(0), axis=1) < 0.8
-    assert 7.3 < densities(x)[0][core].mean() < 7.75
+    assert 7.0 < densities(x)[0][core].mean() < 7.4
 
 
 @pytest.mark.parametrize("relaxation", RELAXATIONS)

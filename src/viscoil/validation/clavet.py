@@ -4,6 +4,7 @@ The paper counts lengths in supports h and times in steps of τ = 1/30 s; so do 
 """
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def gravity(ghat: float) -> tuple[float, float, float]:
 
 def scene(
     cells: tuple[int, int, int], frames: int, settings: dict[str, Any], ghat: float = 0.0, bottom: float | None = None,
-    every: int = 4, substeps: int = 1, **more: Any,
+    every: int = 4, substeps: int = 1, friction: float = 0.1, **more: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """A box of ``cells`` particles, a frame every ``every`` τ; ``bottom``: its height over a floor [h], None: no floor."""
     size = [n * SPACING for n in cells]
@@ -41,9 +42,16 @@ def scene(
         "solver": settings,
         "material": {"m": {"density": 1000.0}},
         "fluid": [{"material": "m", "jitter": 0.02, "shape": {"type": "box", "size": size, "position": position}}],
-        "solid": [] if bottom is None else [{"name": "floor", "friction": "no-slip", "shape": {"type": "plane"}}],
+        "solid": [] if bottom is None else [{"name": "floor", "friction": friction, "shape": {"type": "plane"}}],
         **more,
     }
+
+
+def spread(sim: Any, spacing: float) -> Any:
+    """The simulation with all distances scaled so that particles start ``spacing`` apart [h]."""
+    sim.world.set("position", sim.world.get("position") * np.float32(spacing / REST))
+    sim.world.fit_cells()
+    return sim
 
 
 def followed(sim: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -87,9 +95,9 @@ def density(x: np.ndarray, period: np.ndarray | None = None) -> np.ndarray:
 
 
 def core_density(x: np.ndarray) -> float:
-    """Mean of eq. 1 over the particles in the inner half of a drop's radius."""
+    """Mean of eq. 1 over the half of a drop's particles that is nearest to its centre."""
     r = np.linalg.norm(x - x.mean(0), axis=1)
-    return float(density(x)[r < 0.5 * r.max()].mean())
+    return float(density(x)[r < np.median(r)].mean())
 
 
 def maxima(times: np.ndarray, values: np.ndarray, above: float = 1.03, apart: float = 20.0) -> list[tuple[float, float]]:
@@ -100,6 +108,13 @@ def maxima(times: np.ndarray, values: np.ndarray, above: float = 1.03, apart: fl
         if values[n] >= values[near].max() and values[n] > above:
             found.append((float(times[n]), float(values[n])))
     return found
+
+
+def rounds(times: np.ndarray, values: np.ndarray) -> list[float]:
+    """The moments between following maxima at which a swinging drop is round: where its aspect ratio is smallest."""
+    tops = [time for time, _ in maxima(times, values)]
+    between = [(times > a) & (times < b) for a, b in pairwise(tops)]
+    return [float(times[part][values[part].argmin()]) for part in between]
 
 
 def height(x: np.ndarray) -> float:
