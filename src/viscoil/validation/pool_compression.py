@@ -13,7 +13,7 @@ from viscoil.validation.clavet import REST, density
 
 SUPPORT = 0.05  # h [m]
 SPACING = REST * SUPPORT
-WIDTH = 9  # particles across the periodic box
+WIDTH = 10  # particles across the periodic box
 G = 9.81
 
 
