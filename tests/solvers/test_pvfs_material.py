@@ -74,7 +74,7 @@ def test_stiffness_left_out_comes_from_the_asked_compressibility():
 
 def test_events_freeze_and_clear():
     events = [{"time": 3 * TAU, "do": "clear"}, {"time": 6 * TAU, "do": "freeze"}]
-    built = scene(published={"k_spring": 0.1})
+    built = scene(published={"k_spring": 0.1, "freeze_at_start": True})
     built.solver = {**built.solver.model_dump(), "events": events}
     sim = Simulation(Scene(**built.to_dict()), "cpu")
     springs = []
