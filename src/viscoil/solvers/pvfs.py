@@ -65,8 +65,8 @@ class PVFSParams(SolverParams):
     """[solver] method = "pvfs"."""
 
     method: Literal["pvfs"] = "pvfs"
-    support: Annotated[float, Quantity("number", at_least=1.5, at_most=4.0)] = 2.63
-    """support radius h, in particle spacings: fluid at rest has a spacing of 0.38 h"""
+    support: Annotated[float, Quantity("number", at_least=1.5, at_most=4.0)] = 2.7
+    """support radius h, in particle spacings: fluid at rest has a spacing of 0.37 h"""
     margin: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5)] = 0.1
     """neighbours are listed within (1 + margin) h: a list that stays good while particles are relaxed"""
     relaxation: Literal["auto", "coloured", "sequential", "jacobi"] = "auto"

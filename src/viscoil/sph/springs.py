@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
-from viscoil.constraints.double_density import share_of, unit
 from viscoil.particles import Carried, Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.pairs import displace, share_of, unit
 from viscoil.sph.schedule import Schedule, block_of, rows, run_of
 
 FIRST_WIDTH = 60  # places per particle to begin with; rows grow when one is full
@@ -268,8 +268,8 @@ def _pull(
 
 @qd.func
 def _spring(
-    i: qd.i32, a: qd.i32, far: qd.template(), p: Particles, x: Vectors, torus: Torus, c: Plasticity, springs: SpringRows,
-    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    i: qd.i32, a: qd.i32, far: qd.template(), p: Particles, x: Vectors, shift: Vectors, torus: Torus, c: Plasticity,
+    springs: SpringRows, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 3 for one spring, both ends at once; ``far``: if it is one that a parallel sweep leaves out."""
     at = i * springs.row[0] + a * springs.column[0]
@@ -280,17 +280,17 @@ def _spring(
         stiffness = _stiffness(i, j, p, c, single)
         push = _pull(i, j, x[i], springs.rest[at], stiffness, c.support[0], p, x, torus, periodic)
         if qd.static(uniform):
-            x[i] = x[i] - 0.5 * push
-            x[j] = x[j] + 0.5 * push
+            displace(i, -0.5 * push, x, shift)
+            displace(j, 0.5 * push, x, shift)
         else:
-            x[i] = x[i] - share_of(p.inverse_mass[i], p.inverse_mass[j]) * push
-            x[j] = x[j] + share_of(p.inverse_mass[j], p.inverse_mass[i]) * push
+            displace(i, -share_of(p.inverse_mass[i], p.inverse_mass[j]) * push, x, shift)
+            displace(j, share_of(p.inverse_mass[j], p.inverse_mass[i]) * push, x, shift)
 
 
 @qd.func
 def spring_block(
-    task: qd.i32, schedule: Schedule, p: Particles, x: Vectors, torus: Torus, c: Plasticity, springs: SpringRows,
-    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    task: qd.i32, schedule: Schedule, p: Particles, x: Vectors, shift: Vectors, torus: Torus, c: Plasticity,
+    springs: SpringRows, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 3 for the springs of the particles of a block, one by one.
 
@@ -310,13 +310,13 @@ def spring_block(
             for a in range(number.max()):
                 for lane in qd.static(range(4)):
                     if a < number[lane]:
-                        _spring(who[lane], a, False, p, x, torus, c, springs, single, uniform, periodic)
+                        _spring(who[lane], a, False, p, x, shift, torus, c, springs, single, uniform, periodic)
 
 
 @qd.func(requires_top_level=True)
 def far_springs(
-    p: Particles, x: Vectors, number: qd.i32, order: Ints, torus: Torus, c: Plasticity, springs: SpringRows, load: Floats,
-    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    p: Particles, x: Vectors, shift: Vectors, number: qd.i32, order: Ints, torus: Torus, c: Plasticity, springs: SpringRows,
+    load: Floats, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 3 for springs between particles too far apart for a parallel sweep, one by one; there are few."""
     for _ in range(1):
@@ -324,7 +324,7 @@ def far_springs(
             i = order[place]
             if i >= 0 and load[qd.max(i, 0)] > 0.0:
                 for a in range(springs.number[i]):
-                    _spring(i, a, True, p, x, torus, c, springs, single, uniform, periodic)
+                    _spring(i, a, True, p, x, shift, torus, c, springs, single, uniform, periodic)
 
 
 @qd.func(requires_top_level=True)
