@@ -11,7 +11,7 @@ import numpy as np
 
 H = 0.1  # support h [m]; nothing may depend on it
 TAU = 1 / 30  # the paper's unit of time [s]
-REST = 0.38  # spacing at rest [h]
+REST = 0.37  # spacing at rest [h]
 SPACING = REST * H
 ROWS = 512  # particles compared with all others at a time
 
@@ -20,7 +20,7 @@ def solver(relaxation: str = "auto", **published: float) -> dict[str, Any]:
     """The [solver] table of the published constants, and of others where they are given (all in h and τ)."""
     from viscoil.solvers.pvfs import PVFSParams
 
-    return PVFSParams.clavet(H, **published).model_dump() | {"relaxation": relaxation}
+    return PVFSParams.clavet(H, **published).model_dump() | {"relaxation": relaxation, "support": 1 / REST}
 
 
 def gravity(ghat: float) -> tuple[float, float, float]:

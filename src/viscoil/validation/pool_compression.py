@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from viscoil.validation.case import Case, Mutation, Outcome, Trial, at_least, at_most
-from viscoil.validation.clavet import REST, density
+from viscoil.validation.clavet import density
 
 SUPPORT = 0.05  # h [m]
-SPACING = REST * SUPPORT
+SPACING = SUPPORT / 2.7
 WIDTH = 10  # particles across the periodic box
 G = 9.81
 
