@@ -21,7 +21,7 @@ LAYERS = [
     {"solvers"},
     {"world"},
     {"scene"},
-    {"simulate"},
+    {"simulate", "restart"},
     {"validation", "bench", "render", "studio"},
     {"cli"},
 ]

@@ -160,3 +160,106 @@ def test_fluid_order_is_by_id_and_without_samples():
 def test_particles_are_made_of_their_fields():
     p = make_particles(np.zeros((3, 3)))
     assert set(vars(p)) == set(FIELDS)
+
+
+# --- rows a method carries along ---------------------------------------------------------------------------------------
+
+KINDS = pytest.mark.parametrize("kind", [table.qd.i32, table.qd.f32])
+LAYOUTS = pytest.mark.parametrize("striped", [False, True])
+
+
+def rows_of(kind, striped, capacity=7, width=3, seed=0):
+    """(Carried, what its first five particles hold)"""
+    values = np.random.default_rng(seed).integers(1, 1000, (5, width)).astype(np.int32 if kind is table.qd.i32 else np.float32)
+    rows = table.Carried(kind, width, -1, striped=striped)
+    rows.reserve(0, capacity)
+    rows.set(values)
+    return rows, values
+
+
+def elements(rows, count):
+    """The rows as a kernel finds them: element i·row + a·column."""
+    i, a = np.arange(count)[:, None], np.arange(rows.width)[None]
+    return rows.array.to_numpy()[i * rows.row.to_numpy()[0] + a * rows.column.to_numpy()[0]]
+
+
+@KINDS
+@LAYOUTS
+def test_rows_lie_where_kernels_look_for_them(kind, striped):
+    rows, values = rows_of(kind, striped)
+    assert (rows.row.to_numpy()[0], rows.column.to_numpy()[0]) == ((1, 7) if striped else (3, 1))
+    assert np.array_equal(elements(rows, 5), values) and np.array_equal(rows.get(5), values)
+    assert rows.get(5).dtype == values.dtype and rows.get(5).flags.c_contiguous
+    assert (rows.get(7)[5:] == -1).all(), "places nobody set"
+    assert rows.get(0).shape == (0, 3)
+
+
+@KINDS
+@LAYOUTS
+def test_rows_grow_and_widen(kind, striped):
+    rows, values = rows_of(kind, striped)
+    for_kernels = rows.row, rows.column
+    rows.reserve(5, 12)
+    assert np.array_equal(elements(rows, 5), values) and (elements(rows, 12)[5:] == -1).all()
+    rows.widen(6, 5)
+    assert rows.width == 6 and (rows.row, rows.column) == for_kernels, "launches keep their arguments"
+    assert np.array_equal(elements(rows, 5)[:, :3], values)
+    assert (rows.get(12)[:, 3:] == -1).all() and (rows.get(12)[5:] == -1).all()
+    rows.clear(2, 4)
+    assert (rows.get(5)[2:4] == -1).all() and np.array_equal(rows.get(5)[[0, 1, 4], :3], values[[0, 1, 4]])
+
+
+@KINDS
+@LAYOUTS
+def test_rows_travel_and_come_back(kind, striped):
+    rows, values = rows_of(kind, striped)
+    order = table.allocate_array(table.qd.i32, 4)
+    order.from_numpy(np.array([3, 0, 4, 1], np.int32))
+    rows.reorder(order, 4)
+    assert np.array_equal(elements(rows, 4), values[[3, 0, 4, 1]])
+    rows.remember(4)
+    rows.clear(0, 7)
+    rows.go_back(4)
+    assert np.array_equal(rows.get(4), values[[3, 0, 4, 1]])
+
+
+@LAYOUTS
+@pytest.mark.parametrize("width", [2, 3, 9])
+def test_rows_become_as_wide_as_what_is_set(striped, width):
+    """A checkpoint may have been written when rows were wider (or narrower) than now."""
+    rows, values = rows_of(table.qd.i32, striped)
+    wide, _ = rows_of(table.qd.i32, not striped, width=width, seed=1)
+    rows.set(wide.get(4))
+    assert rows.width == width and np.array_equal(elements(rows, 4), wide.get(4))
+    assert np.array_equal(rows.get(5)[4, :3], np.append(values[4], [-1] * 9)[:width][:3]), "who is not set keeps its own"
+    rows.set(np.zeros((0, 5), np.int32))
+    assert rows.width == 5 and rows.get(7).shape == (7, 5)
+
+
+@LAYOUTS
+def test_a_world_carries_rows(striped):
+    """Birth, growth, sorting, removal and steps taken back: rows stay with their particles."""
+    world, rng = make_world(), np.random.default_rng(5)
+    rows = table.Carried(table.qd.i32, 2, -1, striped=striped)
+    world.carry({"mine": rows})
+
+    def marked():
+        return np.stack([world.get("id"), 10 * world.get("id")], 1)
+
+    for round_ in range(6):
+        before = world.count
+        world.add({"position": rng.uniform(0, 0.5, (int(rng.integers(1, 40)), 3))})
+        assert (rows.get(world.count)[before:] == -1).all(), "nothing of those who were there before"
+        assert np.array_equal(rows.get(before), marked()[:before])
+        rows.set(marked())
+        world.neighbors.find(world.particles.position, world.particles, world.count)
+        world.reorder()
+        world.remember()
+        rows.clear(0, world.count)
+        world.go_back()
+        if round_ == 3:
+            rows.widen(5, world.count)
+            assert np.array_equal(rows.get(world.count)[:, :2], marked()) and rows.get(1).shape == (1, 5)
+            rows.set(marked())
+        world.keep_only(rng.random(world.count) < 0.7)
+        assert np.array_equal(rows.get(world.count), marked())

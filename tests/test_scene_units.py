@@ -36,6 +36,12 @@ from viscoil.units import Count, Quantity, Vector
         ("surface tension", "72 mN/m", 0.072),
         ("angle", "3.141592653589793 rad", 180.0),
         ("angular velocity", "60 rpm", 2 * math.pi),
+        ("rate", "30 1/s", 30.0),
+        ("rate", "30 1/min", 0.5),
+        ("rate", "50 Hz", 50.0),
+        ("rate squared", "270 1/s²", 270.0),
+        ("rate squared", "2.5e2 1/s^2", 250.0),
+        ("per length", "0.05 1/cm", 5.0),
     ],
 )
 def test_text_becomes_si(kind, text, value):

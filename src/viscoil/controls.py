@@ -18,6 +18,7 @@ from viscoil.properties import CHANGING, changed_names
 from viscoil.units import KINDS, Count, Quantity, Slider
 
 _WORDS = {"preset", "source"}  # say where a material is from, not what it is
+_STICKY = {"stick_distance", "stick_stiffness"}  # keys of solids for methods whose materials have a stickiness
 POSITIONS = 200  # of a slider over a continuous range
 GRAVITY = {  # controls of the gravity vector, which scenes write as three numbers
     "strength": ("m/s²", 0.0, 30.0, "how strong gravity is"),
@@ -191,7 +192,9 @@ def scene_controls(scene: Any) -> list[Group]:
     for name, material in scene.used_materials().items():
         groups.append(Group(name, _material_controls(material, f"material.{name}", honours)))
     groups += [Group(f"nozzle {k}", controls(e, f"emitter.{k}")) for k, e in enumerate(scene.emitter)]
-    groups += [Group(s.name or f"solid {k}", controls(s, f"solid.{k}")) for k, s in enumerate(scene.solid)]
+    for k, solid in enumerate(scene.solid):  # nothing to drag that the method leaves out
+        acted_on = frozenset(type(solid).model_fields) - (frozenset() if "stickiness" in honours else _STICKY)
+        groups.append(Group(solid.name or f"solid {k}", controls(solid, f"solid.{k}", acted_on)))
     return [group for group in groups if group.controls]
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
-from viscoil import backend
+from viscoil import backend, restart
 from viscoil.constraints.walls import walls_kernel
 from viscoil.controls import apply_all, only_properties
-from viscoil.errors import RunFolderError, SimulationFailed, ViscoilError
+from viscoil.errors import SimulationFailed, ViscoilError
 from viscoil.io.frame import Frame
 from viscoil.measure import Measure
-from viscoil.particles import FIELDS, Floats, Ints, Particles, allocate_array, vec3
+from viscoil.particles import Floats, Ints, Particles, allocate_array, vec3
 from viscoil.properties import changed_names
 from viscoil.scene.build import Built
 from viscoil.solids.drag import as_matrix, limits, named
@@ -69,7 +69,7 @@ class Simulation:
         self.callback = callback
         self._built = Built(scene)
         self.world = self._built.world
-        self.notes: list[str] = list(self._built.notes)
+        self.notes: list[str] = []
         self.frame_index = 0
         self._started = False  # frame 0 was handed out
         self._largest_speed = float(np.linalg.norm(self.world.get("velocity"), axis=1).max(initial=0.0))
@@ -90,6 +90,11 @@ class Simulation:
         self._rest = allocate_array(qd.f32, len(self._built.materials))
         self._rest.from_numpy(np.array([m.density for m in self._built.materials.values()], np.float32))
         self._sinks = self._sink_solids()
+        self._take_notes()
+
+    def _take_notes(self) -> None:
+        """What scene and solver have to say, each thing once."""
+        self.notes += [note for note in dict.fromkeys([*self._built.notes, *self.solver.notes]) if note not in self.notes]
 
     # --- changes between steps ---------------------------------------------------------------------------------------
     def update(self, changes: dict[str, Any] | None = None) -> None:
@@ -237,6 +242,7 @@ class Simulation:
         self.frame_index += 1
         self._started = True
         self.world.time = self.frame_index * self.scene.time.frame_time  # no drift from adding many small steps
+        self._take_notes()
         self._measure(seconds)
 
     def _next_step(self, remaining: float) -> tuple[float, int]:
@@ -253,8 +259,11 @@ class Simulation:
                 wanted, self._limited_by = t.max_step, "max_step"
             if t.min_step and wanted < t.min_step:
                 wanted, self._limited_by = t.min_step, "min_step"
+        longest, why = self.solver.longest_step(self.world)
+        if limited := longest < min(wanted, t.frame_time) * (1 - 1e-6):
+            wanted, self._limited_by = longest, why
         steps = max(1, math.ceil(remaining / wanted - 1e-6))
-        if steps == 1 and wanted > remaining:
+        if steps == 1 and wanted > remaining and not limited:
             self._limited_by = "frame time"
         return remaining / steps, (steps if self._may_run_ahead() else 1)
 
@@ -269,15 +278,16 @@ class Simulation:
     def _may_run_ahead(self) -> bool:
         """Whether the host has nothing to do between steps, so that a GPU need not wait for it."""
         busy = self.nozzles or self._sinks or self.world.solids.moving or self.callback or self._built.keyed
-        return backend.current().is_gpu and not busy and self.scene.time.cfl is None
+        return backend.current().is_gpu and not busy and not self.solver.busy and self.scene.time.cfl is None
 
     # --- one or more steps, safely -----------------------------------------------------------------------------------
     def _advance(self, dt: float, steps: int) -> None:
-        """``steps`` steps of ``dt``; shorter ones where the state explodes, longer lists where they overflow."""
+        """``steps`` steps of ``dt``; shorter ones where the state explodes, more room where it is short."""
         world = self.world
         parts = 1
         if self._built.keyed:
             self._built.take_present()
+        self.solver.prepare(world, world.time, self._moment_after(steps * dt))
         while True:
             world.remember()
             world.reset_status()
@@ -287,9 +297,13 @@ class Simulation:
                     world.solids.place(begin, begin + dt / parts)
                 if world.count:
                     self.solver.step(world, dt / parts)
-            if needed := world.neighbors.overflow():
+            needed, short = world.neighbors.overflow(), self.solver.short_of_room()
+            if needed or short:
                 world.go_back()
-                world.neighbors.widen(needed)
+                if needed:
+                    world.neighbors.widen(needed)
+                if short:
+                    self.solver.make_room(world, short)
                 continue
             bad, speed = world.read_status()
             if bad is None:
@@ -306,6 +320,11 @@ class Simulation:
         world.time += steps * dt
         self._warn_about_speed(dt / parts)
         self._after_step()
+
+    def _moment_after(self, duration: float) -> float:
+        """The time [s] it will be: a frame's exact one where it ends one, as :meth:`_finish_frame` sets it."""
+        moment, end = self.world.time + duration, (self.frame_index + 1) * self.scene.time.frame_time
+        return end if moment >= end - 1e-9 * self.scene.time.frame_time else moment
 
     def _after_step(self) -> None:
         world = self.world
@@ -446,53 +465,8 @@ class Simulation:
     # --- restart -----------------------------------------------------------------------------------------------------
     def state(self) -> dict[str, Any]:
         """Everything a restart needs, at a frame boundary: a resumed run then has the same bits."""
-        world = self.world
-        values: dict[str, Any] = {
-            f"particles/{name}": world.get(name) for name, field in FIELDS.items() if field.saved
-        }
-        values |= {f"carried/{name}": rows.get(world.count) for name, rows in world.carried.items()}
-        values |= {
-            "time": world.time, "steps": world.steps, "frame": self.frame_index, "next_id": world.next_id,
-            "capacity": world.capacity, "boundary_count": world.boundary_count, "largest_speed": self._largest_speed,
-            "uniform": int(world.uniform),
-            "layers": np.array([n.layers for n in self.nozzles], np.int64),
-            "since": np.array([n.since for n in self.nozzles], np.float64),
-            "base": np.array([n.base for n in self.nozzles], np.int64),
-            "released": np.array([n.released for n in self.nozzles], np.int64),
-        }  # fmt: skip
-        return values
+        return restart.state_of(self)
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continues from what :meth:`state` returned for the same scene."""
-        world = self.world
-        missing = [n for n, f in FIELDS.items() if f.saved and f"particles/{n}" not in state]
-        missing += [name for name in world.carried if f"carried/{name}" not in state]
-        if missing or len(np.atleast_1d(state["layers"])) != len(self.nozzles):
-            raise RunFolderError(
-                "the checkpoint does not fit this scene: "
-                + (f"it lacks the field {', '.join(missing)}" if missing else "it has other emitters")
-            )
-        world.count = world.capacity = 0  # exactly as much memory as then: the search cells depend on it
-        world.reserve(int(state["capacity"]))
-        count = len(state["particles/id"])
-        world.count = count
-        for name, field in FIELDS.items():
-            if field.saved and count:
-                world.set(name, state[f"particles/{name}"])
-        for name, rows in world.carried.items():
-            if count:
-                rows.set(state[f"carried/{name}"])
-        if int(state["uniform"]):
-            world.learn_uniform()
-        world.time, world.steps, world.next_id = float(state["time"]), int(state["steps"]), int(state["next_id"])
-        world.boundary_count = int(state["boundary_count"])
-        self.frame_index, self._started = int(state["frame"]), True
-        self._largest_speed = float(state["largest_speed"])
-        for k, nozzle in enumerate(self.nozzles):
-            nozzle.layers, nozzle.released = int(state["layers"][k]), int(state["released"][k])
-            nozzle.since, nozzle.base = float(state["since"][k]), int(state["base"][k])
-        self.solver.resize(world.capacity)
-        self._allocate_measures()
-        world.fit_cells()
-        if world.solids.moving:
-            world.solids.place(world.time, world.time)
+        restart.restore(self, state)

@@ -151,3 +151,35 @@ def test_cells_are_used_up_to_what_memory_allows():
     assert min(neighbors.dims) >= 40
     neighbors.fit(np.zeros(3), np.array([2.0, 1.0, 1.0]))
     assert max(neighbors.dims) <= 24
+
+
+@pytest.mark.parametrize("multiple", [1, 2, 3, 4])
+@pytest.mark.parametrize("axes", ["", "y"])
+def test_cells_come_in_multiples(multiple, axes):
+    """Whoever colours cells needs as many of each colour all around the torus; periodic axes fit their period instead."""
+    box = periodic_box((0, 0, 0), (1, 7 * R, 1), axes) if axes else None
+    usual, even = Neighbors(R, 60, 3000, box), Neighbors(R, 60, 3000, box)
+    even.multiple = multiple
+    for size in [(0, 0, 0), (1.3, 0.6, 0.9), (500, 0.3, 0.3), (100, 100, 100), (1e30, 1, 1e6)]:
+        for neighbors in (usual, even):
+            neighbors.fit(np.zeros(3), np.array(size, float))
+        assert all(d % multiple == 0 and d >= 3 for d, axis in zip(even.dims, "xyz", strict=True) if axis not in axes)
+        assert np.prod(even.dims) <= max(4096, CELLS_PER_PARTICLE * 3000)
+        assert not axes or even.dims[1] == 7
+        assert multiple > 1 or even.dims == usual.dims
+        assert all(abs(a - b) <= max(multiple, 0.7 * b) for a, b in zip(even.dims, usual.dims, strict=True))
+
+
+@pytest.mark.parametrize("multiple", [2, 3])
+def test_multiples_change_no_neighbours(multiple):
+    x = lattice((9, 7, 5), R / 2.3, 0.3)
+    particles = make_particles(x)
+    neighbors = Neighbors(R, 60, len(x))
+    neighbors.multiple = multiple
+    neighbors.fit(x.min(0), x.max(0))
+    neighbors.find(particles.position, particles, len(x))
+    number, index = neighbors.to_numpy(len(x))
+    expected_number, expected = search(x, R).to_numpy(len(x))
+    assert np.array_equal(number, expected_number)
+    for i in range(len(x)):
+        assert set(index[i, : number[i]]) == set(expected[i, : number[i]])

@@ -120,6 +120,12 @@ def test_a_new_methods_sliders_appear_by_themselves(sticky):
     assert [g.title for g in scene_controls(sticky)][:3] == ["gravity", "sticky", "water"]
 
 
+def test_solids_offer_stickiness_where_the_method_knows_it(sticky):
+    keys = {"solid.0.stick_distance", "solid.0.stick_stiffness"}
+    assert keys <= set(by_path(sticky)) and by_path(sticky)["solid.0.stick_stiffness"].unit == "1/s²"
+    assert not keys & set(by_path(box_scene())) and "solid.0.friction" in by_path(box_scene())
+
+
 def test_their_changes_reach_the_scene(sticky):
     apply(sticky, "solver.grip", 1234.0)
     apply(sticky, "material.water.viscosity", 7.0)

@@ -18,7 +18,7 @@ from viscoil.solids.sdf import Parts, Solids, distance, normal
 
 
 @qd.func
-def _trace(solid: qd.i32, a: vec3, b: vec3, radius: qd.f32, solids: Solids, parts: Parts) -> qd.f32:
+def trace(solid: qd.i32, a: vec3, b: vec3, radius: qd.f32, solids: Solids, parts: Parts) -> qd.f32:
     """Share of the path a → b up to the first touch, 1 when there is none. A touch is a quarter radius off the surface."""
     length = (b - a).norm()
     travelled = 0.0
@@ -49,7 +49,7 @@ def _slide(
 
 
 @qd.func
-def _local_path(x: vec3, x0: vec3, solid: qd.i32, solids: Solids):
+def local_path(x: vec3, x0: vec3, solid: qd.i32, solids: Solids):
     """The step's path x0 → x in the solid's frame: begin, end."""
     a = solids.rotation0[solid].transpose() @ (x0 - solids.position0[solid])
     b = solids.rotation[solid].transpose() @ (x - solids.position[solid])
@@ -57,7 +57,7 @@ def _local_path(x: vec3, x0: vec3, solid: qd.i32, solids: Solids):
 
 
 @qd.func
-def _may_cross(solid: qd.i32, a: vec3, b: vec3, radius: qd.f32, solids: Solids, parts: Parts) -> qd.i32:
+def may_cross(solid: qd.i32, a: vec3, b: vec3, radius: qd.f32, solids: Solids, parts: Parts) -> qd.i32:
     """Whether the path a → b is long enough to end behind a wall."""
     length = (b - a).norm()
     crosses = 0
@@ -67,7 +67,7 @@ def _may_cross(solid: qd.i32, a: vec3, b: vec3, radius: qd.f32, solids: Solids, 
 
 
 @qd.func
-def _near(a: vec3, b: vec3, reach: qd.f32) -> qd.i32:
+def near(a: vec3, b: vec3, reach: qd.f32) -> qd.i32:
     """Whether the path a → b comes closer to the origin than ``reach``."""
     path = b - a
     nearest = a + path * qd.min(qd.max(-a.dot(path) / qd.max(path.dot(path), 1e-30), 0.0), 1.0)
@@ -79,14 +79,14 @@ def resolve(x: vec3, x0: vec3, contact_radius: qd.f32, solid: qd.i32, stop: qd.i
     """(new place of a particle that moves from x0 to x during the step, kept at φ ≥ contact_radius · standoff of one
     solid; 1 when it was fast enough to be traced). ``stop`` = 1: a traced path ends at its touch, without sliding."""
     radius = contact_radius * solids.standoff[solid]
-    a, b = _local_path(x, x0, solid, solids)
+    a, b = local_path(x, x0, solid, solids)
     result = x
     traced = 0
-    if _near(a, b, solids.bound[solid] + radius) == 1:
+    if near(a, b, solids.bound[solid] + radius) == 1:
         touched = 0
-        if _may_cross(solid, a, b, radius, solids, parts) == 1:
+        if may_cross(solid, a, b, radius, solids, parts) == 1:
             traced = 1
-            share = _trace(solid, a, b, radius, solids, parts)
+            share = trace(solid, a, b, radius, solids, parts)
             if share < 1.0:
                 grip = qd.select(stop == 1, 1e30, solids.friction[solid])
                 b = _slide(solid, a, b, share, radius, grip, solids, parts)

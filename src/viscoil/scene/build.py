@@ -82,7 +82,11 @@ class Built:
         return self.world.support if method.leads_nozzles else 0.0
 
     def _made(self, method: Any, params: Any) -> Any:
+        neighbors = self.world.neighbors
+        before, neighbors.multiple = neighbors.multiple, 1
         solver = method(params, self.world)
+        if neighbors.multiple != before:  # what this method needs, and no longer what the one before did
+            self.world.fit_cells()
         present = list(self.present().values())
         self._taken = [material.model_copy() for material in present]
         solver.take_materials(present)

@@ -34,6 +34,7 @@ QUANTITIES = (
     "particles", "density_mean", "density_max", "kinetic_energy", "height", "front_x", "speed_max",
     "centre_of_mass_x", "centre_of_mass_y", "centre_of_mass_z", "extent_x", "extent_y", "extent_z",
 )  # fmt: skip
+STICK_KEYS = ("stick_distance", "stick_stiffness")
 STEP_KEYS = ("steps_per_frame", "step", "cfl")  # exactly one says how time is cut
 
 Friction = Annotated[float, Quantity("number", at_least=0, infinite=True, words=(("no-slip", math.inf),)), Slider(0, 2)]
@@ -177,7 +178,13 @@ class Solid(_Moving):
     container: StrictBool = False
     """inside-out: the fluid stays inside"""
     friction: Friction = 0.0
-    """Coulomb coefficient [1]; "no-slip" = inf"""
+    """Coulomb coefficient [1]; "no-slip" = inf. With pvfs: share of the sliding speed lost in 1/30 s of contact, all of it
+    from 1 on"""
+    stick_distance: Annotated[float, Quantity("length", at_least=0), Slider(1e-4, 0.1, log=True, off=True)] = 0.0
+    """only pvfs: how far beyond contact the solid attracts fluid [m], small against the support radius; 0 = not sticky"""
+    stick_stiffness: Annotated[float, Quantity("rate squared", at_least=0), Slider(10, 1e6, log=True, off=True)] = 0.0
+    """only pvfs: how strongly; the pull is at most stick_stiffness stick_distance / 4 [m/s²], and to hold fluid that hangs
+    several particles deep that must be some ten times gravity [1/s²]"""
     boundary: Literal["distance", "particles"] = "distance"
     """wall by signed distance, or by boundary particles (better densities at the wall)"""
     colour: Colour = (0.7, 0.7, 0.7)
@@ -187,6 +194,16 @@ class Solid(_Moving):
     @classmethod
     def _formula(cls, shape: Any) -> Any:
         return _formula_shape(shape, "a solid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _stickiness_is_two_numbers(cls, data: Any) -> Any:
+        # Of what is written down; while a scene runs, either number at 0 switches stickiness off.
+        given = [key for key in STICK_KEYS if isinstance(data, dict) and data.get(key) is not None]
+        if len(given) == 1:
+            (missing,) = set(STICK_KEYS) - set(given)
+            raise wrong(f"{given[0]} has no effect without {missing}; expected both (how far and how strongly it attracts)")
+        return data
 
     @model_validator(mode="after")
     def _samples_need_an_end(self) -> "Solid":

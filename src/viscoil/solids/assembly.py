@@ -156,6 +156,8 @@ class SolidSet:
             standoff=_device(qd.f32, np.array([STANDOFF[s.boundary] for s in self.solids], np.float32)),
             wall=_device(qd.f32, np.array([self._wall_of(s) for s in self.solids], np.float32)),
             friction=_device(qd.f32, np.array([_friction(s.friction) for s in self.solids], np.float32)),
+            stick_distance=_device(qd.f32, np.array([s.stick_distance for s in self.solids], np.float32)),
+            stick_stiffness=_device(qd.f32, np.array([s.stick_stiffness for s in self.solids], np.float32)),
             rotation=allocate_array(mat3, number),
             position=allocate_array(vec3, number),
             rotation0=allocate_array(mat3, number),

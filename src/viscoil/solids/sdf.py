@@ -35,6 +35,8 @@ class Solids:
     standoff: Floats  # [solid] contact radius relative to the solver's: less where boundary samples already push
     wall: Floats  # [solid] strength of its density as a continuous wall; 0 where boundary samples do the work
     friction: Floats  # [solid] Coulomb coefficient; 1e30 = no-slip
+    stick_distance: Floats  # [solid] how far it attracts, from where contact begins [m]; 0: not at all
+    stick_stiffness: Floats  # [solid] how strongly [1/s²]
     rotation: Matrices  # [solid] pose at the end of the step
     position: Vectors
     rotation0: Matrices  # [solid] pose at its start

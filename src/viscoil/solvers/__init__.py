@@ -27,6 +27,9 @@ SOLVERS: dict[str, SolverInfo] = {
         "viscoil.solvers.dcpbd_jacobi",
         "DCPBDJacobi",
     ),
+    "pvfs": SolverInfo(
+        "Particle-based viscoelastic fluids with springs (Clavet et al. 2005)", "viscoil.solvers.pvfs", "PVFS"
+    ),
     "pcisph": SolverInfo(
         "Predictive-corrective SPH (Solenthaler & Pajarola 2009), for comparison", "viscoil.solvers.pcisph", "PCISPH"
     ),

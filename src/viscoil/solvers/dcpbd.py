@@ -35,7 +35,7 @@ from viscoil.constraints.wall_friction import nearest_wall
 from viscoil.constraints.walls import wall_density
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Uploaded, Vectors, allocate_array, mat3, vec3
 from viscoil.solids.sdf import Parts, Solids
-from viscoil.solvers.solver import SolverParams, StepNumbers, step_numbers
+from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.sums import Sums, allocate_sums, chunk_totals, grand_total, hand_in, padded, total_on_host, workers
 from viscoil.steps.conformation import next_conformation
@@ -341,7 +341,7 @@ def _finish_stage(
     spread_and_commit(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, m, v.u, periodic)
 
 
-class DCPBD:
+class DCPBD(Method):
     """The solver. Scratch only: everything that lasts belongs to the world."""
 
     honours = frozenset(

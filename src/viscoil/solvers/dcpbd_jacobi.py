@@ -40,7 +40,7 @@ from viscoil.constraints.tensor_projection import (
 from viscoil.constraints.walls import walls_nearby
 from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, mat3, vec3
 from viscoil.solids.sdf import Parts, Solids
-from viscoil.solvers.solver import SolverParams, StepNumbers, step_numbers
+from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.steps.conformation import next_conformation
 from viscoil.steps.integrate import corrected_velocities, predict, wrapped
@@ -253,7 +253,7 @@ def _finish_stage(
         p.velocity[i] = t.u[i]
 
 
-class DCPBDJacobi:
+class DCPBDJacobi(Method):
     """The solver. Scratch only: everything that lasts belongs to the world."""
 
     honours = frozenset(

@@ -1,6 +1,7 @@
 """What every solver is: parameters, scratch memory, and a ``step`` that reads like its paper's algorithm."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -52,7 +53,7 @@ def step_numbers(uploaded: Uploaded, world: Any, params: Any, dt: float, **more:
     return uploaded.set(
         count=world.count, movers=world.fluid_count, dt=dt, gx=gx, gy=gy, gz=gz, support=world.support,
         radius=params.contact_radius * world.spacing, farthest=FARTHEST * world.support, solids=len(world.solids),
-        iterations=params.iterations, tolerance=getattr(params, "tolerance", 0.0), xsph=getattr(params, "xsph", 0.0), **more,
+        iterations=getattr(params, "iterations", 1), tolerance=getattr(params, "tolerance", 0.0), xsph=getattr(params, "xsph", 0.0), **more,
     )  # fmt: skip
 
 
@@ -88,6 +89,7 @@ class Solver(Protocol):
 
     leads_nozzles: bool  # fluid inside a nozzle's pipe takes part, led by the nozzle
     evolves: tuple[str, ...]  # fields of particles besides position and velocity that a step changes
+    notes: Sequence[str]  # what the user should know about choices the method made
     # A method whose particles remember more than FIELDS offers ``carried``: dict[str, Carried], see World.carry.
 
     def __init__(self, params: Any, world: Any) -> None: ...
@@ -98,11 +100,37 @@ class Solver(Protocol):
     def resize(self, capacity: int) -> None:
         """Scratch memory for ``capacity`` particles."""
 
+    @property
+    def busy(self) -> bool:
+        """Whether the host has to look between steps."""
+        ...
+
     def begin_frame(self) -> None:
         """Called before the first step of a frame: the place to forget what a resumed run could not know."""
 
+    def longest_step(self, world: Any) -> tuple[float, str]:
+        """(longest step [s] that is stable now, why it is not longer)."""
+        ...
+
+    def prepare(self, world: Any, begin: float, end: float) -> None:
+        """Called once before the steps from ``begin`` to ``end`` [s], which may have to be repeated from here.
+
+        Each interval begins where the one before ended, to the last bit: what happens at a moment happens when
+        begin ≤ moment < end.
+        """
+
     def step(self, world: Any, dt: float) -> None:
         """Advances ``world`` by ``dt`` seconds. Launches work; does not wait for the device."""
+
+    def short_of_room(self) -> int:
+        """What the fullest particle needed when memory of the method was too small since the last call, else 0.
+
+        The steps are then undone, :meth:`make_room` is called, and they are repeated. Waits for the device.
+        """
+        ...
+
+    def make_room(self, world: Any, needed: int) -> None:
+        """Makes room for what :meth:`short_of_room` asked for."""
 
     def iterations_used(self) -> int:
         """Iterations since the last call (waits for the device)."""
@@ -120,6 +148,8 @@ class Method:
     honours: frozenset[str] = frozenset({"density"})
     leads_nozzles = False
     evolves: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
+    busy = False
     counter: Any
 
     def take_materials(self, materials: list[Any]) -> None:
@@ -127,6 +157,20 @@ class Method:
 
     def begin_frame(self) -> None:
         """Nothing is carried over that a resumed run could not know."""
+
+    def longest_step(self, world: Any) -> tuple[float, str]:
+        """Any step will do."""
+        return math.inf, ""
+
+    def prepare(self, world: Any, begin: float, end: float) -> None:
+        """Nothing happens at a moment."""
+
+    def short_of_room(self) -> int:
+        """Nothing grows."""
+        return 0
+
+    def make_room(self, world: Any, needed: int) -> None:
+        """Nothing was short."""
 
     def metrics(self) -> dict[str, float]:
         """Nothing besides the iterations."""

@@ -103,8 +103,6 @@ class ViscousPBF(Incompressible):
 
     def __init__(self, params: ViscousPBFParams, world: Any):
         self._numbers = Uploaded(LinkNumbers)
-        self._width = allocate_array(qd.i32, 1)
-        self._width.fill(params.links)
         self._total = allocate_array(qd.i32, 1)
         self._length = allocate_array(qd.f32, 1)
         self.carried = carried_links(params.links)
@@ -128,7 +126,7 @@ class ViscousPBF(Incompressible):
         near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
         solids, parts, left = world.solids.device, world.solids.parts, backend.loop_counter()
         k, c = step_numbers(self._step, world, self.params, dt), self._link_numbers(world, dt)
-        rows = link_rows(world, self._width)
+        rows = link_rows(world)
         if self._length.shape != near.index.shape:  # the list was widened
             self._length = allocate_array(qd.f32, near.index.shape[0])
         length, number = self._length, self._number

@@ -37,9 +37,10 @@ def carried_links(width: int) -> dict[str, Carried]:
     return {"partner": Carried(qd.i32, width, NOBODY), "rest": Carried(qd.f32, width)}
 
 
-def link_rows(world: Any, width: Any) -> Any:
-    """The rows a world carries; ``width``: their width as a device array of one element."""
-    return LinkRows(world.carried["partner"].array, world.carried["rest"].array, width)
+def link_rows(world: Any) -> Any:
+    """The rows a world carries: plain ones, each as long as they are wide."""
+    partner = world.carried["partner"]
+    return LinkRows(partner.array, world.carried["rest"].array, partner.row)
 
 
 @qd.func(requires_top_level=True)

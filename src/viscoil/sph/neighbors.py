@@ -309,6 +309,7 @@ class Neighbors:
         self.box = box
         self.periodic = box is not None and bool(box.periodic)
         self.dims = (FEWEST_CELLS,) * 3
+        self.multiple = 1  # unbounded axes have a multiple of this many cells (at most 16), for those who colour them
         self.torus = Torus(allocate_array(qd.f32, 9), allocate_array(qd.i32, 4))
         self._width = list_width(int(expected * 1.25) + 6)
         self._table = 0
@@ -370,11 +371,14 @@ class Neighbors:
             else:
                 wanted = (float(high[axis]) - float(low[axis])) / self.reach
                 dims[axis] = int(min(max(wanted + 3, 8), 1e9))
-        room = float(self._table)
+                dims[axis] += -dims[axis] % self.multiple
+        room, least = float(self._table), FEWEST_CELLS + -FEWEST_CELLS % self.multiple
         for left, axis in zip((3, 2, 1), np.argsort(dims, kind="stable"), strict=True):
             # The shortest axis first: what it leaves is shared evenly by the longer ones. Unbounded axes then share
             # cells, periodic ones get larger cells.
             dims[axis] = min(dims[axis], int(room ** (1 / left) * (1 + 1e-9)))
+            if period[axis] == 0:
+                dims[axis] = max(dims[axis] - dims[axis] % self.multiple, least)
             room /= dims[axis]
         size = np.where(period > 0, period / dims, self.reach)
         self.dims = tuple(int(d) for d in dims)

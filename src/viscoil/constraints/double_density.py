@@ -1,0 +1,175 @@
+"""Double density relaxation (Clavet et al. 2005, section 4, eqs. 1–6, Algorithm 2).
+
+    ρ_i = Σ_j (1 − q)²        P_i = k (ρ_i − ρ₀)            attracts where particles are too few: surface tension
+    ρ'_i = Σ_j (1 − q)³       P'_i = k' ρ'_i                always repels: no clusters
+    D_ij = Δt² [P_i (1 − q) + P'_i (1 − q)²] r̂_ij          j moves by +D/2, i by −D/2          q = r/h, r̂ from i to j
+
+Each pair is visited from both ends. :func:`relax_block` does it as published, one particle after the other on positions that
+are already corrected. :func:`pressures` and :func:`displacements` do it for all at once from the same positions (Jacobi):
+the pair then moves by ½Δt²[(P_i + P_j)(1 − q) + (P'_i + P'_j)(1 − q)²]. That is stable up to a smaller stiffness, so a
+pair's displacement is scaled down by min(1, 1/Λ) with Λ = 3.6 (kΔt²/h) ρ² of the denser end: one factor for both ends,
+so momentum stays. Particles of different mass share a displacement by their inverse masses; solids and nozzles do not move.
+"""
+
+from dataclasses import dataclass
+
+import quadrants as qd
+
+from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
+from viscoil.sph.schedule import Schedule, block_of, rows, run_of, scrambled
+
+LIMIT = 3.6  # Λ = LIMIT (kΔt²/h) ρ², measured: plain Jacobi is stable up to Λ of about one
+COUNTERS = 256  # slots over which counting is spread
+
+
+@dataclass(frozen=True)
+class DoubleDensityNumbers:
+    """What the relaxation is told, one element each."""
+
+    support: Floats  # h [m]
+    push: Floats  # k Δt² [m]
+    near_push: Floats  # k' Δt² [m]
+    rest: Floats  # ρ₀ [1]
+    limit: Floats  # Λ/ρ²
+
+
+@qd.func
+def unit(d: vec3, r: qd.f32, mine: qd.i32, other: qd.i32) -> vec3:
+    """d/r; for coinciding particles a direction drawn from their ids, opposite at the other end."""
+    result = d / qd.max(r, 1e-30)
+    if r < 1e-12:
+        low = scrambled(qd.min(mine, other))
+        mixed = scrambled(low ^ qd.max(mine, other))
+        z = 2.0 * qd.cast(mixed & 0xFFFF, qd.f32) / 65535.0 - 1.0
+        turn = 6.2831853 * qd.cast(low & 0xFFFF, qd.f32) / 65535.0
+        flat = qd.sqrt(qd.max(1.0 - z * z, 0.0))
+        result = vec3(flat * qd.cos(turn), flat * qd.sin(turn), z) * qd.select(mine < other, 1.0, -1.0)
+    return result
+
+
+@qd.func
+def share_of(mine: qd.f32, other: qd.f32) -> qd.f32:
+    """Part of a displacement that falls to the first of two inverse masses; those that are not positive do not move."""
+    a = qd.max(mine, 0.0)
+    b = qd.max(other, 0.0)
+    return a / qd.max(a + b, 1e-30)
+
+
+@qd.func
+def densities(i: qd.i32, x: Vectors, near: NeighborList, torus: Torus, h: qd.f32, periodic: qd.template()):
+    """(ρ_i, ρ'_i, neighbours within h), eqs. 1 and 4."""
+    xi = x[i]
+    density = 0.0
+    near_density = 0.0
+    number = 0
+    for batch in range(batches(near.count[i])):
+        found = fetch(near, i, near.count[i], batch)
+        for lane in qd.static(range(lanes())):
+            d = separation(x[found[lane]], xi, torus, periodic)
+            w = qd.max(1.0 - d.norm() / h, 0.0)
+            if qd.static(lanes() > 1):
+                w = qd.select(found[lane] == i, 0.0, w)
+            density += w * w
+            near_density += w * w * w
+            number += qd.select(w > 0.0, 1, 0)
+    return density, near_density, number
+
+
+@qd.func
+def _relax(
+    i: qd.i32, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: DoubleDensityNumbers,
+    uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Algorithm 2 for one particle: neighbours move at once, itself when all have."""
+    h = c.support[0]
+    density, near_density, _ = densities(i, x, near, torus, h, periodic)
+    pressure = c.push[0] * (density - c.rest[0])
+    near_pressure = c.near_push[0] * near_density
+    xi = x[i]
+    moved = vec3(0.0)
+    base = i * near.row[0]
+    column = near.column[0]
+    for k in range(near.count[i]):
+        j = near.index[base + k * column]
+        d = separation(x[j], xi, torus, periodic)
+        r2 = d.dot(d)
+        if r2 < h * h:
+            r = qd.sqrt(r2)
+            w = 1.0 - r / h
+            push = (pressure * w + near_pressure * w * w) * unit(d, r, p.id[i], p.id[j])
+            if qd.static(uniform):
+                x[j] += 0.5 * push
+                moved -= 0.5 * push
+            else:
+                x[j] += share_of(p.inverse_mass[j], p.inverse_mass[i]) * push
+                moved -= share_of(p.inverse_mass[i], p.inverse_mass[j]) * push
+    x[i] = xi + moved
+
+
+@qd.func
+def relax_block(
+    task: qd.i32, schedule: Schedule, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: DoubleDensityNumbers,
+    uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Algorithm 2 for the particles of a block, one by one."""
+    block = block_of(task, schedule)
+    for row in range(rows(block)):
+        first, last = run_of(block, row, schedule)
+        for place in range(first, last):
+            i = schedule.order[place]
+            if i >= 0:
+                _relax(i, p, x, near, torus, c, uniform, periodic)
+
+
+@qd.func(requires_top_level=True)
+def pressures(
+    x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, pressure: Vectors, counts: Ints,
+    periodic: qd.template(),
+):  # fmt: skip
+    """(P Δt², P' Δt², limiter) of all particles from the same positions; counts[..] adds up pairs, both ends of each."""
+    for i in range(n):
+        density, near_density, number = densities(i, x, near, torus, c.support[0], periodic)
+        stiff = c.limit[0] * density * density
+        pressure[i] = vec3(
+            c.push[0] * (density - c.rest[0]), c.near_push[0] * near_density, qd.min(1.0, 1.0 / qd.max(stiff, 1e-30))
+        )
+        qd.atomic_add(counts[i % 256], number)
+
+
+@qd.func(requires_top_level=True)
+def displacements(
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, pressure: Vectors,
+    displacement: Vectors, counts: Ints, uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """What all particles move by, from the same positions; counts[256 ...] adds up limited pairs, both ends of each."""
+    for i in range(n):
+        total = vec3(0.0)
+        limited = 0
+        if p.inverse_mass[i] > 0.0:
+            h = c.support[0]
+            xi = x[i]
+            mine = pressure[i]
+            for batch in range(batches(near.count[i])):
+                found = fetch(near, i, near.count[i], batch)
+                for lane in qd.static(range(lanes())):
+                    j = found[lane]
+                    d = separation(x[j], xi, torus, periodic)
+                    r = d.norm()
+                    w = qd.max(1.0 - r / h, 0.0)
+                    if qd.static(lanes() > 1):
+                        w = qd.select(j == i, 0.0, w)
+                    both = mine + pressure[j]
+                    limit = qd.min(mine[2], pressure[j][2])
+                    size = 0.5 * limit * (both[0] * w + both[1] * w * w)
+                    if qd.static(not uniform):
+                        size *= 2.0 * share_of(p.inverse_mass[i], p.inverse_mass[j])
+                    if r < 1e-12:
+                        if j != i:
+                            total -= size * unit(d, r, p.id[i], p.id[j])
+                    else:
+                        total -= size / r * d
+                    limited += qd.select(w > 0.0 and limit < 1.0, 1, 0)
+        displacement[i] = total
+        if limited > 0:
+            qd.atomic_add(counts[256 + i % 256], limited)

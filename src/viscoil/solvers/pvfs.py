@@ -1,0 +1,619 @@
+"""Particle-based viscoelastic fluids, Clavet, Beaudoin & Poulin, SCA 2005. Algorithm and equation numbers are the paper's.
+
+Prediction and relaxation: particles move by their velocities, then positions are corrected by springs, double density
+relaxation and collisions, and what the positions became is the new velocity.
+
+The paper goes through particles and pairs one after the other. ``coloured`` does exactly that in parallel, ``sequential`` in one
+thread in a fixed random order, ``jacobi`` corrects all from the same positions, with limits that keep it stable.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import quadrants as qd
+from pydantic import Field, StrictBool
+
+from viscoil import backend
+from viscoil.constraints.double_density import (
+    COUNTERS,
+    LIMIT,
+    DoubleDensityNumbers,
+    displacements,
+    pressures,
+    relax_block,
+)
+from viscoil.constraints.wet_contact import wet_contact
+from viscoil.errors import SceneError
+from viscoil.model import Model
+from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
+from viscoil.solids.sdf import Parts, Solids
+from viscoil.solvers.pvfs_matter import TAU, Matter, Table, flow_share, matter_of
+from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
+from viscoil.sph.neighbors import NeighborList, Torus
+from viscoil.sph.schedule import (
+    Schedule,
+    begin_sweep,
+    find_ids,
+    ids_by_rank,
+    in_line,
+    line_schedule,
+    narrow,
+    next_colour,
+    ranks,
+    tasks,
+)
+from viscoil.sph.springs import (
+    Plasticity,
+    SpringRows,
+    adjust,
+    carried_springs,
+    freeze_kernel,
+    on_host,
+    pulls,
+    spring_block,
+)
+from viscoil.steps.impulses import ImpulseNumbers, damp_block, damped, rates
+from viscoil.steps.integrate import finite, moved, wrapped
+from viscoil.units import Count, Length, Quantity, Slider, Time
+
+PUBLISHED = 0.004  # k̂ of the paper
+STABLE = 0.008  # largest k̂(Δt/τ)² that was stable, measured; twice that explodes
+CAREFUL = 0.006  # what steps are chosen for: compressed fluid is stiffer
+SPRINGY = {"sequential": 2.0, "coloured": 2.0, "jacobi": 0.3}  # largest kΔt² of springs; beyond, jacobi's limit softens them
+COMPRESSION = 0.035  # relative density increase per ĝ(H/h)/k̂, measured on pools
+VECTORS = ("x", "before", "aim", "velocity", "displacement", "pressure")
+
+
+class SpringEvent(Model):
+    """Something that happens to all springs at one moment."""
+
+    time: Time
+    """moment [s]"""
+    do: Literal["freeze", "clear"]
+    """freeze: every pair within h gets a spring of its present length; clear: all springs are gone"""
+
+
+class PVFSParams(SolverParams):
+    """[solver] method = "pvfs"."""
+
+    method: Literal["pvfs"] = "pvfs"
+    support: Annotated[float, Quantity("number", at_least=1.5, at_most=4.0)] = 2.63
+    """support radius h, in particle spacings: fluid at rest has a spacing of 0.38 h"""
+    margin: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5)] = 0.25
+    """neighbours are listed within (1 + margin) h: a list that stays good while particles are relaxed"""
+    relaxation: Literal["auto", "coloured", "sequential", "jacobi"] = "auto"
+    """one particle after the other, in parallel (coloured) or by one thread in a fixed random order (sequential), or all at
+    once (jacobi); auto: coloured on CPUs, jacobi on GPUs"""
+    compressibility: Annotated[float, Quantity("number", above=0.0, at_most=1.0), Slider(0.01, 0.5, log=True)] = 0.1
+    """how much denser fluid may be under ``depth`` of it; chooses the stiffness, and with it the number of steps"""
+    depth: Annotated[float, Quantity("length", above=0.0)] | None = None
+    """of the deepest fluid [m]; left out: height of what is filled at the start, at most twice the cube root of its volume"""
+    stiffness: Annotated[float, Quantity("acceleration", above=0.0), Slider(0.01, 1000, log=True)] | None = None
+    """k of eq. 2 [m/s²]; left out: from the compressibility"""
+    near_stiffness: Annotated[float, Quantity("acceleration", above=0.0)] | None = None
+    """k_near of eq. 5 [m/s²]; left out: 2.5 k, as in the paper"""
+    rest_density: Annotated[float, Quantity("number", above=0.0, at_most=100.0)] = 10.0
+    """ρ₀ of eq. 2 [1]: sum over neighbours that pressure aims at; fluid rests at three quarters of it"""
+    substeps: Annotated[int, Count(at_least=1, at_most=10000)] | None = None
+    """steps per 1/30 s; left out: as many as stability needs. Fewer than that are refused"""
+    spring_stiffness: Annotated[float, Quantity("rate squared", at_least=0.0), Slider(1, 1e4, log=True, off=True)] = 0.0
+    """k_spring of Algorithm 3 [1/s²], for materials without modulus or relaxation time"""
+    plasticity: Annotated[float, Quantity("rate", at_least=0.0), Slider(0.01, 100, log=True, off=True)] = 0.0
+    """α of eqs. 7 and 8 [1/s], for those materials: how fast springs forget their length"""
+    plasticity_stretch: Annotated[float, Quantity("rate", at_least=0.0)] | None = None
+    """α of stretched springs [1/s]; left out: the common one"""
+    plasticity_compression: Annotated[float, Quantity("rate", at_least=0.0)] | None = None
+    """α of compressed springs [1/s]; left out: the common one"""
+    yield_ratio: Annotated[float, Quantity("number", at_least=0.0, at_most=1.0), Slider(0.0, 0.5)] = 0.0
+    """γ of eq. 8: relative deformation below which springs keep their length, for materials without yield strain"""
+    yield_stretch: Annotated[float, Quantity("number", at_least=0.0, at_most=10.0)] | None = None
+    """γ of stretched springs; left out: the common one"""
+    yield_compression: Annotated[float, Quantity("number", at_least=0.0, at_most=1.0)] | None = None
+    """γ of compressed springs; left out: the common one"""
+    linear_viscosity: Annotated[float, Quantity("rate", at_least=0.0), Slider(0.1, 1000, log=True, off=True)] = 0.0
+    """σ of Algorithm 5 [1/s], for materials without viscosity"""
+    quadratic_viscosity: Annotated[float, Quantity("per length", at_least=0.0), Slider(0.1, 100, log=True, off=True)] | None = None
+    """β of Algorithm 5 [1/m]; left out: 0.1/h"""
+    freeze_at_start: StrictBool = True
+    """what is filled at the start begins with springs of its shape; false: springs appear as particles come close"""
+    events: list[SpringEvent] = Field(default_factory=list)
+    """moments at which all springs freeze or are cleared"""
+
+    @classmethod
+    def clavet(
+        cls, h: float, k: float = PUBLISHED, k_near: float = 0.01, rho0: float = 10.0, k_spring: float = 0.0, alpha: float = 0.0,
+        gamma: float = 0.0, sigma: float = 0.0, beta: float = 0.0, substeps: int = 1, **more: Any,
+    ) -> "PVFSParams":  # fmt: skip
+        """The paper's dimensionless numbers, which are for h = 1 and steps of 1/30 s, in SI units for h [m].
+
+        Springs and viscosity are off unless given; the paper uses k_spring = 0.3, alpha = 0.3 and gamma of 0 to 0.2. The
+        spacing of the scene must be 0.38 h.
+        """
+        return cls(
+            support=1 / 0.38, stiffness=k * h / TAU**2, near_stiffness=k_near * h / TAU**2, rest_density=rho0,
+            spring_stiffness=k_spring / TAU**2, plasticity=alpha / TAU, yield_ratio=gamma, linear_viscosity=sigma / TAU,
+            quadratic_viscosity=beta / h, substeps=substeps, **more,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory of one step."""
+
+    x: Vectors  # positions as they are being corrected [m]
+    before: Vectors  # positions before the step, moved along with what is extracted from solids [m]
+    aim: Vectors  # where velocities alone lead [m]
+    velocity: Vectors  # [m/s]
+    displacement: Vectors  # [m]
+    pressure: Vectors  # P Δt² [m], P' Δt² [m], limiter; velocities under way in the viscosity
+    load: Floats  # W of springs; V of impulses
+    rank: Ints  # scrambled ids
+    where: Ints  # [id] index
+    counts: Ints  # pairs, limited pairs
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _predict_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch):
+    """Lines 1–3 and 6–10: gravity, saved positions, predicted positions."""
+    for i in range(k.count[0]):
+        g = vec3(k.gx[0], k.gy[0], k.gz[0])
+        x = moved(i, p, k.dt[0], g, solids)
+        s.before[i] = p.position[i]
+        s.velocity[i] = (x - p.position[i]) / k.dt[0]
+        if p.inverse_mass[i] > 0.0:
+            s.velocity[i] = p.velocity[i] + k.dt[0] * g
+        s.aim[i] = x
+        s.x[i] = x
+    ranks(p.id, k.count[0], s.rank)
+
+
+@qd.kernel(fastcache=True)
+def _find_ids(p: Particles, n: qd.i32, all_ids: qd.i32, where: Ints):
+    find_ids(p.id, n, all_ids, where)
+
+
+@qd.kernel(fastcache=True)
+def _line_up(sequence: Ints, number: qd.i32, where: Ints, schedule: Schedule):
+    in_line(sequence, number, where, schedule)
+
+
+@qd.func(requires_top_level=True)
+def _aim_again(p: Particles, k: StepNumbers, s: Scratch):
+    """Lines 9–10 with the velocities as they are now."""
+    for i in range(k.count[0]):
+        if p.inverse_mass[i] > 0.0:
+            s.x[i] = p.position[i] + k.dt[0] * s.velocity[i]
+            s.aim[i] = s.x[i]
+
+
+@qd.func(requires_top_level=True)
+def _displace(k: StepNumbers, s: Scratch):
+    for i in range(k.count[0]):
+        s.x[i] += s.displacement[i]
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _viscosity_sweep(
+    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: ImpulseNumbers, schedule: Schedule,
+    s: Scratch, bins: Vectors, single: qd.Template, uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Line 5 (Algorithm 5), pair after pair."""
+    begin_sweep(left, schedule)
+    while qd.graph.do_while(left):
+        qd.loop_config(block_dim=qd.static(narrow()))
+        for task in range(tasks(schedule)):
+            damp_block(task, schedule, p, s.velocity, near, torus, c, single, uniform, periodic)
+        next_colour(left, schedule)
+    for i in range(k.count[0]):
+        bins[i] = s.x[i]
+    _aim_again(p, k, s)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _viscosity_at_once(
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: ImpulseNumbers, s: Scratch,
+    single: qd.Template, uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Line 5 (Algorithm 5), all pairs together."""
+    rates(p, s.velocity, k.count[0], near, torus, c, s.load, single, periodic)
+    damped(p, s.velocity, k.count[0], near, torus, c, s.load, s.pressure, single, uniform, periodic)
+    for i in range(k.count[0]):
+        s.velocity[i] = s.pressure[i]
+    _aim_again(p, k, s)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _adjust_stage(
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: Plasticity, springs: SpringRows, s: Scratch,
+    bins: Vectors, reach: Floats, single: qd.Template, swept: qd.Template, growing: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Line 12 (Algorithm 4)."""
+    adjust(p, s.x, bins, k.count[0], near, torus, c, springs, s.where, reach[0], s.load, single, swept, growing, periodic)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _spring_sweep(
+    left: Flag, p: Particles, k: StepNumbers, torus: Torus, c: Plasticity, springs: SpringRows, schedule: Schedule, s: Scratch,
+    single: qd.Template, uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Line 15 (Algorithm 3), spring after spring; those that are too long for a sweep afterwards, together."""
+    begin_sweep(left, schedule)
+    while qd.graph.do_while(left):
+        qd.loop_config(block_dim=qd.static(narrow()))
+        for task in range(tasks(schedule)):
+            spring_block(task, schedule, p, s.x, torus, c, springs, single, uniform, periodic)
+        next_colour(left, schedule)
+    pulls(p, s.x, k.count[0], torus, c, springs, s.load, s.displacement, True, single, uniform, periodic)
+    _displace(k, s)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _springs_at_once(
+    p: Particles, k: StepNumbers, torus: Torus, c: Plasticity, springs: SpringRows, s: Scratch,
+    single: qd.Template, uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Line 15 (Algorithm 3), all springs together."""
+    pulls(p, s.x, k.count[0], torus, c, springs, s.load, s.displacement, False, single, uniform, periodic)
+    _displace(k, s)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _relax_sweep(
+    left: Flag, p: Particles, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, schedule: Schedule, s: Scratch,
+    uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Line 16 (Algorithm 2), particle after particle."""
+    begin_sweep(left, schedule)
+    while qd.graph.do_while(left):
+        qd.loop_config(block_dim=qd.static(narrow()))
+        for task in range(tasks(schedule)):
+            relax_block(task, schedule, p, s.x, near, torus, c, uniform, periodic)
+        next_colour(left, schedule)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _relax_at_once(
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, s: Scratch,
+    uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Line 16 (Algorithm 2), all particles together."""
+    pressures(s.x, k.count[0], near, torus, c, s.pressure, s.counts, periodic)
+    displacements(p, s.x, k.count[0], near, torus, c, s.pressure, s.displacement, s.counts, uniform, periodic)
+    _displace(k, s)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _finish_stage(
+    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, stickiness: Floats, s: Scratch, status: Ints,
+    touching: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Lines 17–20: collisions (Algorithm 6) and velocities.
+
+    v + (x − aim)/Δt is (x − x_prev)/Δt without losing the digits that two places have in common.
+    """
+    if qd.static(touching):
+        wet_contact(p, s.x, s.before, k.count[0], k.dt[0], k.radius[0], k.solids[0], solids, parts, stickiness)
+    for i in range(k.count[0]):
+        x = s.x[i]
+        way = x - p.position[i]
+        v = s.velocity[i]
+        if finite(x) == 0 or way.dot(way) > k.farthest[0] * k.farthest[0]:
+            qd.atomic_min(status[0], p.id[i])
+        elif p.inverse_mass[i] > 0.0:
+            v += ((x - s.aim[i]) - (s.before[i] - p.position[i])) / k.dt[0]
+            qd.atomic_max(status[1], qd.bit_cast(v.norm(), qd.i32))
+            x = wrapped(x, torus, periodic)
+        p.velocity[i] = v
+        p.position[i] = x
+
+
+class PVFS(Method):
+    """The solver. Springs last, so the world carries them."""
+
+    honours = frozenset(
+        {"density", "viscosity", "relaxation_time", "modulus", "solvent_viscosity", "yield_strain", "stickiness"}
+    )
+    leads_nozzles = True
+    stages = ("integrate", "neighbours", "viscosity", "springs", "relaxation", "contact")
+
+    def __init__(self, params: PVFSParams, world: Any):
+        self._h, self._gravity = world.support, math.hypot(*world.gravity)
+        self._deep = _depth_of(world)
+        self._matter: list[Matter] = []
+        self.params = params
+        self._step, self._density = Uploaded(StepNumbers), Uploaded(DoubleDensityNumbers)
+        self._impulses, self._plasticity = Table(ImpulseNumbers), Table(Plasticity)
+        self._reach, self._width, self._needed = (allocate_array(kind, 1) for kind in (qd.f32, qd.i32, qd.i32))
+        self._reach.fill(world.neighbors.reach)
+        self._colour = allocate_array(qd.i32, 1)
+        self._sequence: Any = None  # ids in the order of a sequential sweep
+        self._steps = self._count = 0
+        self.carried = carried_springs(striped=backend.current().is_gpu)
+        world.neighbors.multiple = 4  # an even number of blocks along each axis: eight colours
+        world.fit_cells()
+        self.resize(max(world.capacity, 1))
+
+    @property
+    def params(self) -> PVFSParams:
+        """Parameters; unstable ones are refused."""
+        return self._params
+
+    @params.setter
+    def params(self, params: PVFSParams) -> None:
+        stiffness = self._stiffness_of(params) * TAU**2 / self._h
+        if params.substeps and stiffness > 1.0001 * STABLE * params.substeps**2:
+            least = math.ceil(math.sqrt(stiffness / CAREFUL))
+            raise SceneError(
+                f"solver.substeps: {params.substeps} steps per 1/30 s are unstable with a stiffness of "
+                f"{self._stiffness_of(params):.4g} m/s²: the limit is {math.ceil(math.sqrt(stiffness / STABLE) - 1e-4)} steps; expected "
+                f"at least {least}, or a stiffness of at most {STABLE * params.substeps**2 * self._h / TAU**2:.4g} m/s², or substeps "
+                "left out",
+                key="solver.substeps",
+            )
+        self._params = params
+        self.notes = [self._choice()]
+
+    def resize(self, capacity: int) -> None:
+        """Scratch for ``capacity`` particles."""
+        self.scratch = Scratch(
+            **{name: allocate_array(vec3, capacity) for name in VECTORS},
+            load=allocate_array(qd.f32, capacity),
+            rank=allocate_array(qd.i32, capacity),
+            where=allocate_array(qd.i32, 1),
+            counts=allocate_array(qd.i32, 2 * COUNTERS),
+        )
+        self._bins = allocate_array(vec3, capacity)
+        self._other = allocate_array(qd.i32, 1)
+
+    # --- choices -------------------------------------------------------------------------------------------------------
+    @property
+    def form(self) -> str:
+        """sequential, coloured or jacobi."""
+        if self.params.relaxation != "auto":
+            return self.params.relaxation
+        return "jacobi" if backend.current().is_gpu else "coloured"
+
+    def _stiffness_of(self, params: PVFSParams) -> float:
+        """k, or what stands for it where k_near is larger than usual [m/s²]."""
+        k = self._k_of(params)
+        return k if params.near_stiffness is None else max(k, params.near_stiffness / 2.5)
+
+    def _k_of(self, params: PVFSParams) -> float:
+        if params.stiffness is not None:
+            return params.stiffness
+        depth = params.depth or self._deep
+        return max(COMPRESSION * self._gravity * depth / params.compressibility, PUBLISHED * self._h / TAU**2)
+
+    def _choice(self) -> str:
+        """What was chosen, in words."""
+        k, h = self._k_of(self.params), self._h
+        steps = self.params.substeps or self._stable_steps()
+        why = "as asked"
+        if self.params.stiffness is None:
+            depth = self.params.depth or self._deep
+            why = f"for {100 * self.params.compressibility:.3g} % compression under {depth:.3g} m"
+        return (
+            f"pvfs: stiffness {k:.3g} m/s² ({k * TAU**2 / h:.3g} in the paper's units) {why}, at least {steps} steps per 1/30 s"
+        )
+
+    def _stable_steps(self) -> int:
+        """Steps per 1/30 s that the density relaxation needs."""
+        return max(1, math.ceil(math.sqrt(self._stiffness_of(self.params) * TAU**2 / self._h / CAREFUL) - 1e-4))
+
+    def longest_step(self, world: Any) -> tuple[float, str]:
+        """Longest stable step [s], and what sets it."""
+        steps = self.params.substeps or self._stable_steps()
+        longest, why = TAU / steps, f"stability, {steps} steps per 1/30 s"
+        stiffest = max((matter.spring for matter in self._matter), default=0.0)
+        if stiffest > 0 and (limit := math.sqrt(SPRINGY[self.form] / stiffest)) < longest * 0.9999:
+            longest, why = limit, f"stability of springs of {stiffest:.3g} 1/s²"
+        return longest, why
+
+    # --- materials and springs -------------------------------------------------------------------------------------------
+    def take_materials(self, materials: list[Any]) -> None:
+        """Physical numbers into those of springs and impulses."""
+        self._materials = materials
+        self._read_materials()
+
+    def _read_materials(self) -> None:
+        self._matter = [matter_of(material, self.params, self._h) for material in self._materials]
+        self._read_for = self.params.model_copy()
+
+    def _tables(self, dt: float) -> tuple[ImpulseNumbers, Plasticity, Floats]:
+        if self._read_for != self.params:
+            self._read_materials()
+        matter = self._matter
+        beta = 0.1 / self._h if self.params.quadratic_viscosity is None else self.params.quadratic_viscosity
+        impulses = self._impulses.set(
+            support=[self._h], linear=[m.linear * dt for m in matter] or [0.0], quadratic=[beta * dt]
+        )
+        plasticity = self._plasticity.set(
+            support=[self._h], stiffness=[m.spring * dt * dt for m in matter],
+            stretch=[flow_share(m.stretch, dt) for m in matter], compress=[flow_share(m.compress, dt) for m in matter],
+            stretch_yield=[m.stretch_yield for m in matter], compress_yield=[m.compress_yield for m in matter],
+        )  # fmt: skip
+        self._damping = beta > 0 or any(m.linear > 0 for m in matter)
+        self._growing = any(m.spring > 0 and m.compress > 0 for m in matter)
+        return impulses, plasticity, self._stickiness()
+
+    def _stickiness(self) -> Floats:
+        values = tuple(m.stickiness for m in self._matter)
+        if getattr(self, "_sticky", None) is None or self._sticky[0] != values:
+            array = allocate_array(qd.f32, len(values))
+            array.from_numpy(np.array(values, np.float32))
+            self._sticky = values, array
+        return self._sticky[1]
+
+    def _rows(self, world: Any) -> SpringRows:
+        """The springs on the device."""
+        partner, rest, number = (world.carried[name] for name in ("partner", "rest", "number"))
+        if self._other.shape != partner.array.shape:
+            self._other = allocate_array(qd.i32, partner.array.shape[0])
+            self._width.fill(partner.width)
+        return SpringRows(
+            partner.array, rest.array, number.array, self._other, partner.row, partner.column, self._width, self._needed
+        )
+
+    def short_of_room(self) -> int:
+        """Places a particle wanted beyond those in its row, or 0."""
+        needed = int(self._needed.to_numpy()[0])
+        if needed:
+            self._needed.fill(0)
+        return needed
+
+    def make_room(self, world: Any, needed: int) -> None:
+        """Longer rows."""
+        width = int(needed * 1.15) + 4
+        for name in ("partner", "rest"):
+            world.carried[name].widen(width, world.count)
+
+    def freeze(self, world: Any) -> None:
+        """Every pair within h gets a spring of its present length: a body remembers its shape from now on."""
+        if not world.count:
+            return
+        plasticity = self._tables(TAU)[1]
+        world.neighbors.find(world.particles.position, world.particles, world.count)
+        while needed := world.neighbors.overflow():
+            world.neighbors.widen(needed)
+            world.neighbors.find(world.particles.position, world.particles, world.count)
+        while True:
+            freeze_kernel(
+                world.particles, world.count, world.neighbors.list, world.neighbors.torus, plasticity, self._rows(world),
+                len(self._matter) == 1, world.neighbors.periodic,
+            )  # fmt: skip
+            if not (needed := self.short_of_room()):
+                break
+            self.make_room(world, needed)
+
+    def clear(self, world: Any) -> None:
+        """All springs are gone: a body melts."""
+        world.carried["number"].clear(0, world.count)
+
+    def springs(self, world: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(ids, ids of the others, lengths at rest [m]) of all springs, each once."""
+        return on_host(world)
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is still to happen to springs at its moment."""
+        return bool(self.params.events)
+
+    def prepare(self, world: Any, begin: float, end: float) -> None:
+        """Events whose moment is in begin ≤ t < end."""
+        events = [SpringEvent(time=0.0, do="freeze")] if self.params.freeze_at_start else []
+        for event in [*events, *self.params.events]:
+            if begin <= event.time < end:
+                (self.freeze if event.do == "freeze" else self.clear)(world)
+
+    # --- the step ----------------------------------------------------------------------------------------------------------
+    def step(self, world: Any, dt: float) -> None:
+        """Algorithm 1."""
+        p, s, c = world.particles, self.scratch, self.params
+        near, torus, periodic, uniform = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic, world.uniform
+        solids, parts, left = world.solids.device, world.solids.parts, backend.loop_counter()
+        self._gravity = math.hypot(*world.gravity)
+        k = step_numbers(self._step, world, c, dt)
+        impulses, plasticity, stickiness = self._tables(dt)
+        springy, single = any(m.spring > 0 for m in self._matter), len(self._matter) == 1
+        at_once = self.form == "jacobi"
+        with world.stages("integrate"):
+            _predict_stage(p, k, solids, s)
+            if springy or self.form == "sequential":
+                s = self._with_ids(world)
+        with world.stages("neighbours"):
+            world.neighbors.find(s.x, _Ranked(s.rank, p.inverse_mass), world.count)
+            schedule = self._schedule(world, s)
+        bins = s.x
+        if self._damping:
+            with world.stages("viscosity"):
+                if at_once:
+                    _viscosity_at_once(p, k, near, torus, impulses, s, single, uniform, periodic)
+                else:
+                    bins = self._bins
+                    _viscosity_sweep(left, p, k, near, torus, impulses, schedule, s, bins, single, uniform, periodic)
+        if springy:
+            with world.stages("springs"):
+                rows = self._rows(world)
+                _adjust_stage(
+                    p, k, near, torus, plasticity, rows, s, bins, self._reach, single, not at_once, self._growing, periodic
+                )
+                if at_once:
+                    _springs_at_once(p, k, torus, plasticity, rows, s, single, uniform, periodic)
+                else:
+                    _spring_sweep(left, p, k, torus, plasticity, rows, schedule, s, single, uniform, periodic)
+        with world.stages("relaxation"):
+            d = self._density_numbers(dt)
+            if at_once:
+                _relax_at_once(p, k, near, torus, d, s, uniform, periodic)
+            else:
+                _relax_sweep(left, p, near, torus, d, schedule, s, uniform, periodic)
+        with world.stages("contact"):
+            _finish_stage(p, k, torus, solids, parts, stickiness, s, world.status, len(world.solids) > 0, periodic)
+        self._steps += 1
+        self._count = world.count
+
+    def _density_numbers(self, dt: float) -> DoubleDensityNumbers:
+        k = self._k_of(self.params)
+        near = self.params.near_stiffness or 2.5 * k
+        return self._density.set(
+            support=self._h, push=k * dt * dt, near_push=near * dt * dt, rest=self.params.rest_density,
+            limit=LIMIT * self._stiffness_of(self.params) * dt * dt / self._h,
+        )  # fmt: skip
+
+    def _with_ids(self, world: Any) -> Scratch:
+        """Where each id is."""
+        s = self.scratch
+        if s.where.shape[0] < world.next_id:
+            s = self.scratch = replace(s, where=allocate_array(qd.i32, int(1.5 * world.next_id)))
+        _find_ids(world.particles, world.count, world.next_id, s.where)
+        return s
+
+    def _schedule(self, world: Any, s: Scratch) -> Schedule:
+        """Who is visited when: by cells, or in the fixed random order of the ids."""
+        if self.form != "sequential":
+            return Schedule(world.neighbors.cells.order, world.neighbors.cells.start, world.neighbors.torus.whole, self._colour)
+        if self._sequence is None or self._sequence[0] != world.next_id:
+            array = allocate_array(qd.i32, world.next_id)
+            array.from_numpy(ids_by_rank(world.next_id))
+            self._sequence = world.next_id, array, line_schedule(world.next_id, self._colour)
+        number, sequence, schedule = self._sequence
+        _line_up(sequence, number, s.where, schedule)
+        return schedule
+
+    # --- reports -----------------------------------------------------------------------------------------------------------
+    def iterations_used(self) -> int:
+        """Relaxations since the last call."""
+        used, self._steps = self._steps, 0
+        return used
+
+    def metrics(self) -> dict[str, float]:
+        """Springs per particle, share of pairs whose displacement was limited (jacobi), and the stiffness k [m/s²]."""
+        counts = self.scratch.counts.to_numpy().astype(np.int64).reshape(2, COUNTERS).sum(axis=1)
+        self.scratch.counts.fill(0)
+        springs = int(self.carried["number"].get(self._count).sum()) / 2 if self._count else 0.0
+        return {
+            "springs": springs / max(self._count, 1),
+            "limited_pairs": float(counts[1] / max(counts[0], 1)),
+            "stiffness": self._k_of(self.params),
+        }
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """What the neighbour search reads of particles, with ranks for ids: particles of a cell then come in random order."""
+
+    id: Ints
+    inverse_mass: Floats
+
+
+def _depth_of(world: Any) -> float:
+    """How deep the fluid is that is there now [m]: its height along gravity, at most twice the cube root of its volume."""
+    least, fluid = 4 * world.support, world.fluid_order()
+    if len(fluid) == 0:
+        return least
+    x, g = world.get("position")[fluid], np.asarray(world.gravity, float)
+    heights = x @ (g / max(float(np.linalg.norm(g)), 1e-30))
+    volume = len(fluid) * world.spacing**3
+    return max(least, min(float(np.ptp(heights)) + world.spacing, 2 * volume ** (1 / 3)))

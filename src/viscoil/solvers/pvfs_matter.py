@@ -1,0 +1,90 @@
+"""What physical numbers of a material mean to PVFS, which knows springs and impulses per mass.
+
+Sums over pairs of an evenly filled neighbourhood (N = 17.5 particles per h³) turn the constants of Clavet et al. 2005 into those
+of a continuum, for motions that are the same everywhere (affine):
+
+    G = ρ k h²/60 Σ_j (1 − q) q²     = SHEAR ρ k h²          springs of stiffness k [1/s²] with L = r
+    η = ρ σ h²/120 Σ_j (1 − q) q²    = FRICTION ρ σ h²       impulses of strength σ [1/s], which act on half of the pairs
+
+with Σ_j (1 − q) q² = 4πN (1/5 − 1/6) = 7.33. A relaxation time λ is a plasticity α = 1/λ, a yield strain is the ratio γ. Surface
+tension cannot be asked for: it follows from the stiffness of the density relaxation, about 1.3e-3 h³/τ² (k̂/0.004) ρ.
+"""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import quadrants as qd
+
+from viscoil.particles import allocate_array
+
+TAU = 1 / 30  # the time step of the paper [s]
+SHEAR = 0.122  # G/(ρ k h²)
+FRICTION = 0.061  # η/(ρ σ h²)
+
+
+@dataclass(frozen=True)
+class Matter:
+    """A material as PVFS sees it."""
+
+    spring: float  # k [1/s²]
+    stretch: float  # α of stretched springs [1/s]
+    compress: float  # α of compressed springs [1/s]
+    stretch_yield: float  # γ
+    compress_yield: float
+    linear: float  # σ [1/s]
+    stickiness: float  # factor on the pull of solids
+
+
+def matter_of(material: Any, params: Any, h: float) -> Matter:
+    """The material's own numbers where it has any, those of the solver where it says nothing. h [m]: support."""
+    viscosity, relaxation_time, modulus = material.maxwell()
+    elastic = relaxation_time > 0
+    spring = modulus / (SHEAR * material.density * h * h) if elastic else params.spring_stiffness
+    flow = 1 / relaxation_time if elastic else params.plasticity
+    yielding = params.yield_ratio if material.yield_strain is None else material.yield_strain
+    newtonian = (material.solvent_viscosity or 0.0) + (0.0 if elastic else viscosity)
+    given = material.viscosity is not None or material.solvent_viscosity is not None
+
+    def either(own: float | None, common: float) -> float:
+        return common if own is None else own
+
+    return Matter(
+        spring=spring,
+        stretch=either(None if elastic else params.plasticity_stretch, flow),
+        compress=either(None if elastic else params.plasticity_compression, flow),
+        stretch_yield=either(params.yield_stretch, yielding),
+        compress_yield=either(params.yield_compression, yielding),
+        linear=newtonian / (FRICTION * material.density * h * h) if given else params.linear_viscosity,
+        stickiness=either(material.stickiness, 1.0),
+    )
+
+
+def flow_share(rate: float, dt: float) -> float:
+    """Share of an excess length that flows in a step: αΔt, or 1 − exp(−αΔt) where that would overshoot."""
+    return rate * dt if rate * dt <= 0.5 else -math.expm1(-rate * dt)
+
+
+class Table:
+    """A dataclass of device arrays of numbers, one per material, sent to the device only when one changes."""
+
+    def __init__(self, kind: type):
+        self._kind = kind
+        self._values: dict[str, tuple[float, ...]] = {}
+        self._arrays: dict[str, Any] = {}
+        self._made: Any = None
+
+    def set(self, **columns: list[float]) -> Any:
+        """Takes new values and returns the dataclass for a kernel."""
+        for name, values in columns.items():
+            if self._values.get(name) == (now := tuple(values)):
+                continue
+            if len(now) != len(self._values.get(name, ())):
+                self._arrays[name] = allocate_array(qd.f32, len(now))
+                self._made = None
+            self._arrays[name].from_numpy(np.array(now, np.float32))
+            self._values[name] = now
+        if self._made is None:
+            self._made = self._kind(**{f.name: self._arrays[f.name] for f in fields(self._kind)})
+        return self._made

@@ -1,0 +1,325 @@
+"""Springs between particles, with rest lengths that flow (Clavet et al. 2005, sections 5.1 and 5.2, Algorithms 3 and 4).
+
+    D = Δt² k (1 − L/h)(L − r) r̂_ij                       j moves by +D/2, i by −D/2
+    L ← L + Δt α sign(r − L) max(0, |r − L| − γL)          eqs. 7 (γ = 0) and 8; α, γ differ for stretching and compression
+
+Every particle has a row of springs: the other's id and the length at rest. Both ends hold a spring and work out its new length
+from the same numbers, so they agree to the last bit and nobody has to be told. Rows name others by id and travel with the
+particles (particles.Carried): sorting, emission, removal and restarts do not touch them, and springs longer than the
+neighbour list reaches live on.
+
+A pair that comes within h gets a spring of length h, and a spring that grows longer than h is gone. At L = h a spring
+does nothing, and unless it can shrink it stays so: a pair without a spring is a pair with one of length h. Hence springs are
+kept in memory only while L < h; that is Algorithm 4 exactly, with fewer springs. Printed, that algorithm changes the
+lengths of close pairs only, where no spring could ever grow beyond h; here all springs flow.
+
+Which listed pairs still lack a spring is seen from a fingerprint: a sum over the ids of close neighbours and one over the ids
+of close springs. Where they agree, nothing is new, and nobody needs to be looked for.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import quadrants as qd
+
+from viscoil.constraints.double_density import share_of, unit
+from viscoil.particles import Carried, Floats, Ints, Particles, Vectors, vec3
+from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.schedule import Schedule, block_of, rows, run_of, scrambled
+
+FIRST_WIDTH = 60  # places per particle to begin with; rows grow when one is full
+SHORT = 0.01  # of h: the shortest length at rest
+
+
+@dataclass(frozen=True)
+class SpringRows:
+    """Springs by particle: place a of particle i is element i·row + a·column; used places come first."""
+
+    partner: Ints  # id of the other
+    rest: Floats  # L [m]
+    number: Ints  # [particle] places used
+    other: Ints  # index of the other in this step; −2 − index where it is too far for a sweep
+    row: Ints
+    column: Ints
+    width: Ints  # [1] places per particle
+    needed: Ints  # [1] most places any particle wanted
+
+
+@dataclass(frozen=True)
+class Plasticity:
+    """How springs behave, by material of the ends."""
+
+    support: Floats  # [1] h [m]
+    stiffness: Floats  # [material] k Δt² [1]
+    stretch: Floats  # [material] share of an excess length that flows in this step
+    compress: Floats  # [material]
+    stretch_yield: Floats  # [material] γ
+    compress_yield: Floats  # [material]
+
+
+def carried_springs(striped: bool) -> dict[str, Carried]:
+    """What a world carries along for a method with springs."""
+    return {
+        "partner": Carried(qd.i32, FIRST_WIDTH, -1, striped=striped),
+        "rest": Carried(qd.f32, FIRST_WIDTH, 0, striped=striped),
+        "number": Carried(qd.i32, 1, 0),
+    }
+
+
+@qd.func
+def _stiffness(i: qd.i32, j: qd.i32, p: Particles, c: Plasticity, single: qd.template()) -> qd.f32:
+    """k Δt² of a pair."""
+    result = c.stiffness[0]
+    if qd.static(not single):
+        result = qd.min(c.stiffness[qd.max(p.material[i], 0)], c.stiffness[qd.max(p.material[j], 0)])
+    return result
+
+
+@qd.func
+def _pair(i: qd.i32, j: qd.i32, p: Particles, c: Plasticity, single: qd.template()):
+    """(k Δt², flow when stretched, when compressed, yield when stretched, when compressed): the weaker of two materials."""
+    a = 0
+    b = 0
+    if qd.static(not single):
+        a = qd.max(p.material[i], 0)
+        b = qd.max(p.material[j], 0)
+    return (
+        _stiffness(i, j, p, c, single), qd.max(c.stretch[a], c.stretch[b]), qd.max(c.compress[a], c.compress[b]),
+        qd.min(c.stretch_yield[a], c.stretch_yield[b]), qd.min(c.compress_yield[a], c.compress_yield[b]),
+    )  # fmt: skip
+
+
+@qd.func
+def flowed_length(
+    rest: qd.f32, r: qd.f32, stretch: qd.f32, compress: qd.f32, stretch_yield: qd.f32, compress_yield: qd.f32
+) -> qd.f32:
+    """Rest length after a step in which the spring was r long (eqs. 7 and 8)."""
+    result = rest
+    if r > rest:
+        result += stretch * qd.max(r - rest - stretch_yield * rest, 0.0)
+    else:
+        result -= compress * qd.max(rest - r - compress_yield * rest, 0.0)
+    return result
+
+
+@qd.func
+def _tag(number: qd.i32) -> qd.i32:
+    """An id's part of a fingerprint; sums of them may overflow."""
+    return scrambled(number)
+
+
+@qd.func
+def _keep(i: qd.i32, p: Particles, x: Vectors, bins: Vectors, torus: Torus, c: Plasticity, rows_: SpringRows, where: Ints,
+          reach: qd.f32, single: qd.template(), swept: qd.template(), periodic: qd.template()):  # fmt: skip
+    """Lets the springs of particle i flow and drops those that grew too long; (springs left, fingerprint of close ones, W)."""
+    h = c.support[0]
+    kept = 0
+    mark = 0
+    load = 0.0
+    base = i * rows_.row[0]
+    column = rows_.column[0]
+    for a in range(rows_.number[i]):
+        name = rows_.partner[base + a * column]
+        j = where[name]
+        if j >= 0:
+            r = separation(x[j], x[i], torus, periodic).norm()
+            stiff, stretch, compress, stretch_yield, compress_yield = _pair(i, j, p, c, single)
+            rest = flowed_length(rows_.rest[base + a * column], r, stretch, compress, stretch_yield, compress_yield)
+            if rest < h:
+                rest = qd.max(rest, 0.01 * h)  # SHORT
+                at = base + kept * column
+                rows_.partner[at] = name
+                rows_.rest[at] = rest
+                index = j
+                if qd.static(swept):
+                    if separation(bins[j], bins[i], torus, periodic).norm_sqr() >= reach * reach:
+                        index = -2 - j
+                rows_.other[at] = index
+                kept += 1
+                load += stiff * (1.0 - rest / h)
+                if r < (1.0 - compress_yield) * h and stiff > 0.0 and compress > 0.0:
+                    mark += _tag(name)
+    return kept, mark, load
+
+
+@qd.func
+def _add(i: qd.i32, kept: qd.i32, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: Plasticity, rows_: SpringRows,
+         single: qd.template(), periodic: qd.template()):  # fmt: skip
+    """Springs of particle i to close neighbours that have none; (springs there are by then, what they add to W)."""
+    h = c.support[0]
+    number = kept
+    load = 0.0
+    base = i * rows_.row[0]
+    column = rows_.column[0]
+    for k in range(near.count[i]):
+        j = near.index[i * near.row[0] + k * near.column[0]]
+        r = separation(x[j], x[i], torus, periodic).norm()
+        if r < h and p.inverse_mass[j] != 0.0:
+            stiff, _, compress, _, compress_yield = _pair(i, j, p, c, single)
+            rest = flowed_length(h, r, 0.0, compress, 0.0, compress_yield)
+            if rest < h and stiff > 0.0:
+                name = p.id[j]
+                known = 0
+                for a in range(kept):
+                    known |= qd.select(rows_.partner[base + a * column] == name, 1, 0)
+                if known == 0:
+                    if number < rows_.width[0]:
+                        at = base + number * column
+                        rows_.partner[at] = name
+                        rows_.rest[at] = qd.max(rest, 0.01 * h)  # SHORT
+                        rows_.other[at] = j
+                    number += 1
+                    load += stiff * (1.0 - rest / h)
+    return number, load
+
+
+@qd.func
+def _close(i: qd.i32, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: Plasticity, single: qd.template(),
+           periodic: qd.template()) -> qd.i32:  # fmt: skip
+    """Fingerprint of the neighbours particle i should have a spring with."""
+    h = c.support[0]
+    xi = x[i]
+    mark = 0
+    for k in range(near.count[i]):
+        j = near.index[i * near.row[0] + k * near.column[0]]
+        r = separation(x[j], xi, torus, periodic).norm()
+        if r < h and p.inverse_mass[j] != 0.0:
+            stiff, _, compress, _, compress_yield = _pair(i, j, p, c, single)
+            if r < (1.0 - compress_yield) * h and stiff > 0.0 and compress > 0.0:
+                mark += _tag(p.id[j])
+    return mark
+
+
+@qd.func(requires_top_level=True)
+def adjust(
+    p: Particles, x: Vectors, bins: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: Plasticity, springs: SpringRows,
+    where: Ints, reach: qd.f32, load: Floats, single: qd.template(), swept: qd.template(), growing: qd.template(),
+    periodic: qd.template(),
+):  # fmt: skip
+    """Algorithm 4 at positions x: lengths flow, springs end, springs begin; load_i = W_i = Δt² Σ k (1 − L/h).
+
+    ``bins``: where cells and lists were made; springs between particles that were farther apart there than ``reach`` [m]
+    are told apart from those that a sweep may visit (when ``swept``). ``growing``: whether any pair can get a spring at all.
+    """
+    for i in range(n):
+        if p.inverse_mass[i] != 0.0:
+            kept, mark, total = _keep(i, p, x, bins, torus, c, springs, where, reach, single, swept, periodic)
+            if qd.static(growing):
+                if _close(i, p, x, near, torus, c, single, periodic) != mark:
+                    kept, more = _add(i, kept, p, x, near, torus, c, springs, single, periodic)
+                    total += more
+                    if kept > springs.width[0]:
+                        qd.atomic_max(springs.needed[0], kept)
+                        kept = springs.width[0]
+            springs.number[i] = kept
+            load[i] = total
+
+
+@qd.func
+def _pull(i: qd.i32, j: qd.i32, rest: qd.f32, p: Particles, x: Vectors, torus: Torus, c: Plasticity, single: qd.template(),
+          periodic: qd.template()):  # fmt: skip
+    """D of a spring (Algorithm 3)."""
+    h = c.support[0]
+    stiff = _stiffness(i, j, p, c, single)
+    d = separation(x[j], x[i], torus, periodic)
+    r = d.norm()
+    return stiff * qd.max(1.0 - rest / h, 0.0) * (rest - r) * unit(d, r, p.id[i], p.id[j])
+
+
+@qd.func
+def _spring_out(i: qd.i32, p: Particles, x: Vectors, torus: Torus, c: Plasticity, springs: SpringRows,
+                single: qd.template(), uniform: qd.template(), periodic: qd.template()):  # fmt: skip
+    """Algorithm 3 for the springs of one particle with those of larger id, both ends at once."""
+    base = i * springs.row[0]
+    column = springs.column[0]
+    for a in range(springs.number[i]):
+        at = base + a * column
+        j = springs.other[at]
+        if j >= 0 and springs.partner[at] > p.id[i]:
+            push = _pull(i, j, springs.rest[at], p, x, torus, c, single, periodic)
+            if qd.static(uniform):
+                x[i] -= 0.5 * push
+                x[j] += 0.5 * push
+            else:
+                x[i] -= share_of(p.inverse_mass[i], p.inverse_mass[j]) * push
+                x[j] += share_of(p.inverse_mass[j], p.inverse_mass[i]) * push
+
+
+@qd.func
+def spring_block(
+    task: qd.i32, schedule: Schedule, p: Particles, x: Vectors, torus: Torus, c: Plasticity, springs: SpringRows,
+    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Algorithm 3 for the particles of a block, one by one."""
+    block = block_of(task, schedule)
+    for row in range(rows(block)):
+        first, last = run_of(block, row, schedule)
+        for place in range(first, last):
+            i = schedule.order[place]
+            if i >= 0:
+                _spring_out(i, p, x, torus, c, springs, single, uniform, periodic)
+
+
+@qd.func(requires_top_level=True)
+def pulls(
+    p: Particles, x: Vectors, n: qd.i32, torus: Torus, c: Plasticity, springs: SpringRows, load: Floats, displacement: Vectors,
+    far_only: qd.template(), single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """What all particles move by when all springs act at once, each scaled by min(1, 5/W) of the end with the larger W.
+
+    ``far_only``: just the springs a sweep had to leave out.
+    """
+    for i in range(n):
+        total = vec3(0.0)
+        if p.inverse_mass[i] > 0.0:
+            base = i * springs.row[0]
+            column = springs.column[0]
+            for a in range(springs.number[i]):
+                at = base + a * column
+                j = springs.other[at]
+                if qd.static(far_only):
+                    j = -2 - j
+                if j >= 0:
+                    push = _pull(i, j, springs.rest[at], p, x, torus, c, single, periodic)
+                    push *= qd.min(1.0, 5.0 / qd.max(qd.max(load[i], load[j]), 1e-30))
+                    if qd.static(uniform):
+                        total -= 0.5 * push
+                    else:
+                        total -= share_of(p.inverse_mass[i], p.inverse_mass[j]) * push
+        displacement[i] = total
+
+
+@qd.kernel(fastcache=True)
+def freeze_kernel(
+    p: Particles, n: qd.i32, near: NeighborList, torus: Torus, c: Plasticity, springs: SpringRows, single: qd.Template,
+    periodic: qd.Template,
+):  # fmt: skip
+    """Every pair closer than h gets a spring of its present length; all other springs end."""
+    for i in range(n):
+        number = 0
+        if p.inverse_mass[i] != 0.0:
+            for k in range(near.count[i]):
+                j = near.index[i * near.row[0] + k * near.column[0]]
+                r = separation(p.position[j], p.position[i], torus, periodic).norm()
+                stiff = _stiffness(i, j, p, c, single)
+                if r < c.support[0] and p.inverse_mass[j] != 0.0 and stiff > 0.0:
+                    if number < springs.width[0]:
+                        at = i * springs.row[0] + number * springs.column[0]
+                        springs.partner[at] = p.id[j]
+                        springs.rest[at] = qd.max(r, 0.01 * c.support[0])  # SHORT
+                    number += 1
+        if number > springs.width[0]:
+            qd.atomic_max(springs.needed[0], number)
+            number = springs.width[0]
+        springs.number[i] = number
+
+
+def on_host(world: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(ids, ids of the others, lengths at rest [m]) of all springs, each once with the smaller id first."""
+    number = world.carried["number"].get(world.count)[:, 0]
+    partner, rest = (world.carried[name].get(world.count) for name in ("partner", "rest"))
+    used = np.arange(partner.shape[1]) < number[:, None]
+    mine = np.broadcast_to(world.get("id")[:, None], partner.shape)
+    once = used & (mine < partner)
+    return mine[once], partner[once], rest[once]

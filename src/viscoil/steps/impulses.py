@@ -1,0 +1,131 @@
+"""Viscosity impulses between particles that approach each other (Clavet et al. 2005, section 5.3, Algorithm 5).
+
+    u = (v_i − v_j)·r̂ > 0:     I = Δt (1 − q)(σu + βu²),  at most u         v_i −= I/2 r̂,  v_j += I/2 r̂
+
+σ [1/s] smooths, β [1/m] only keeps fast particles from running through each other. The published impulse has no bound; I ≤ u
+stops the approach and does no more. Pairs that separate are left alone, so this viscosity does not resist stretching.
+Distances are those at the start of the step. :func:`damp_block` goes through the pairs one after the other, :func:`rates` and
+:func:`damped` do all at once, each pair scaled by min(1, 4/V), V = Δt Σ_j (1 − q)(σ + βu) of the end with more.
+"""
+
+from dataclasses import dataclass
+
+import quadrants as qd
+
+from viscoil.constraints.double_density import share_of
+from viscoil.particles import Floats, Particles, Vectors, vec3
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
+from viscoil.sph.schedule import Schedule, block_of, rows, run_of
+
+
+@dataclass(frozen=True)
+class ImpulseNumbers:
+    """What the impulses are told."""
+
+    support: Floats  # h [m]
+    linear: Floats  # [material] σ Δt [1]
+    quadratic: Floats  # [1] β Δt [s/m]
+
+
+@qd.func
+def _strength(i: qd.i32, j: qd.i32, p: Particles, c: ImpulseNumbers, single: qd.template()) -> qd.f32:
+    """σ Δt of a pair: the mean of its ends."""
+    result = c.linear[0]
+    if qd.static(not single):
+        result = 0.5 * (c.linear[qd.max(p.material[i], 0)] + c.linear[qd.max(p.material[j], 0)])
+    return result
+
+
+@qd.func
+def _damp(
+    i: qd.i32, p: Particles, v: Vectors, near: NeighborList, torus: Torus, c: ImpulseNumbers,
+    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Algorithm 5 for the pairs of one particle with those of larger id."""
+    h = c.support[0]
+    xi = p.position[i]
+    vi = v[i]
+    base = i * near.row[0]
+    column = near.column[0]
+    for k in range(near.count[i]):
+        j = near.index[base + k * column]
+        d = separation(p.position[j], xi, torus, periodic)
+        r2 = d.dot(d)
+        if r2 < h * h and r2 > 0.0:
+            r = qd.sqrt(r2)
+            u = (vi - v[j]).dot(d) / r
+            # Solids' samples have no list of their own: their pairs are always taken from this end.
+            if u > 0.0 and (p.id[i] < p.id[j] or p.inverse_mass[j] == 0.0):
+                impulse = qd.min((1.0 - r / h) * (_strength(i, j, p, c, single) + c.quadratic[0] * u), 1.0) * u / r * d
+                if qd.static(uniform):
+                    vi -= 0.5 * impulse
+                    v[j] += 0.5 * impulse
+                else:
+                    vi -= share_of(p.inverse_mass[i], p.inverse_mass[j]) * impulse
+                    v[j] += share_of(p.inverse_mass[j], p.inverse_mass[i]) * impulse
+    v[i] = vi
+
+
+@qd.func
+def damp_block(
+    task: qd.i32, schedule: Schedule, p: Particles, v: Vectors, near: NeighborList, torus: Torus, c: ImpulseNumbers,
+    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Algorithm 5 for the particles of a block, one by one."""
+    block = block_of(task, schedule)
+    for row in range(rows(block)):
+        first, last = run_of(block, row, schedule)
+        for place in range(first, last):
+            i = schedule.order[place]
+            if i >= 0:
+                _damp(i, p, v, near, torus, c, single, uniform, periodic)
+
+
+@qd.func
+def _approach(i: qd.i32, j: qd.i32, p: Particles, v: Vectors, torus: Torus, h: qd.f32, periodic: qd.template()):
+    """(r̂ from i to j, 1 − q, approaching speed); 1 − q and the speed are 0 where there is nothing to do."""
+    d = separation(p.position[j], p.position[i], torus, periodic)
+    r = d.norm()
+    direction = d / qd.max(r, 1e-30)
+    u = qd.max((v[i] - v[j]).dot(direction), 0.0)
+    w = qd.select(u > 0.0 and r > 0.0, qd.max(1.0 - r / h, 0.0), 0.0)
+    return direction, w, u
+
+
+@qd.func(requires_top_level=True)
+def rates(
+    p: Particles, v: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: ImpulseNumbers, rate: Floats,
+    single: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """V_i: how much of its approach a particle would lose to all its neighbours together."""
+    for i in range(n):
+        total = 0.0
+        for batch in range(batches(near.count[i])):
+            found = fetch(near, i, near.count[i], batch)
+            for lane in qd.static(range(lanes())):
+                j = found[lane]
+                _, w, u = _approach(i, j, p, v, torus, c.support[0], periodic)
+                total += w * (_strength(i, j, p, c, single) + c.quadratic[0] * u)
+        rate[i] = total
+
+
+@qd.func(requires_top_level=True)
+def damped(
+    p: Particles, v: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: ImpulseNumbers, rate: Floats, out: Vectors,
+    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Velocities after the impulses of all pairs at once."""
+    for i in range(n):
+        total = vec3(0.0)
+        if p.inverse_mass[i] > 0.0:
+            for batch in range(batches(near.count[i])):
+                found = fetch(near, i, near.count[i], batch)
+                for lane in qd.static(range(lanes())):
+                    j = found[lane]
+                    direction, w, u = _approach(i, j, p, v, torus, c.support[0], periodic)
+                    part = qd.min(w * (_strength(i, j, p, c, single) + c.quadratic[0] * u), 1.0)
+                    size = 0.5 * u * part * qd.min(1.0, 4.0 / qd.max(qd.max(rate[i], rate[j]), 1e-30))
+                    if qd.static(not uniform):
+                        size *= 2.0 * share_of(p.inverse_mass[i], p.inverse_mass[j])
+                    total -= size * direction
+        out[i] = v[i] + total
