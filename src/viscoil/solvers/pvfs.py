@@ -47,6 +47,8 @@ PUBLISHED = 0.004  # k̂ of the paper
 STABLE = 0.008  # largest k̂(Δt/τ)² that was stable, measured; twice that explodes
 CAREFUL = 0.006  # what steps are chosen for: compressed fluid is stiffer
 SPRINGY = {"sequential": 2.0, "coloured": 2.0, "jacobi": 0.3}  # largest kΔt² of springs; beyond, jacobi's limit softens them
+VISCOUS = {"sequential": 1.0, "coloured": 1.0, "jacobi": 0.3}  # largest σΔt of which nine tenths act, measured on shear waves
+MOST_STEPS = 100  # per 1/30 s, that viscosity may ask for
 COMPRESSION = 0.035  # relative density increase per ĝ(H/h)/k̂, measured on pools
 
 
@@ -143,6 +145,7 @@ class PVFS(Method):
         self._colour = allocate_array(qd.i32, 1)
         self._sequence: Any = None  # ids in the order of a sequential sweep
         self._steps = self._count = 0
+        self._now = 0.0
         self.carried = carried_springs(striped=backend.current().is_gpu)
         world.neighbors.multiple = 4  # an even number of blocks along each axis: eight colours
         world.fit_cells()
@@ -161,8 +164,8 @@ class PVFS(Method):
             limit = math.ceil(math.sqrt(scaled / STABLE) - 1e-4)
             softest = STABLE * params.substeps**2 * self._h / TAU**2
             raise SceneError(
-                f"solver.substeps: {params.substeps} steps per 1/30 s are unstable with a stiffness of {asked:.4g} m/s²; expected "
-                f"at least {limit}, or a stiffness of at most {softest:.4g} m/s², or substeps left out",
+                f"solver.substeps: {params.substeps} steps per 1/30 s are unstable with a stiffness of {asked:.4g} m/s²; "
+                f"expected at least {limit}, or a stiffness of at most {softest:.4g} m/s², or substeps left out",
                 key="solver.substeps",
             )
         self._params = params
@@ -219,12 +222,20 @@ class PVFS(Method):
 
     def longest_step(self, world: Any) -> tuple[float, str]:
         """Longest stable step [s], and what sets it."""
+        self._gravity = math.hypot(*world.gravity)
+        if self._read_for != self.params:
+            self._read_materials()
         steps = self.params.substeps or self._stable_steps()
-        longest, why = TAU / steps, f"stability, {steps} steps per 1/30 s"
-        stiffest = max((matter.spring for matter in self._matter), default=0.0)
-        if stiffest > 0 and (limit := math.sqrt(SPRINGY[self.form] / stiffest)) < longest * 0.9999:
-            longest, why = limit, f"stability of springs of {stiffest:.3g} 1/s²"
-        return longest, why
+        limits = [(TAU / steps, f"stability, {steps} steps per 1/30 s")]
+        if (stiffest := max((matter.spring for matter in self._matter), default=0.0)) > 0:
+            limits.append((math.sqrt(SPRINGY[self.form] / stiffest), f"stability of springs of {stiffest:.3g} 1/s²"))
+        if not self.params.substeps and (thickest := max((matter.linear for matter in self._matter), default=0.0)) > 0:
+            limit = max(VISCOUS[self.form] / thickest, TAU / MOST_STEPS)
+            limits.append((limit, f"viscosity of {thickest:.3g} 1/s"))
+            if limit * thickest > 1.001 * VISCOUS[self.form] and len(self.notes) < 2:
+                acting = 100 * VISCOUS[self.form] / (limit * thickest)
+                self.notes.append(f"pvfs: only about {acting:.2g} % of the viscosity acts, with {MOST_STEPS} steps per 1/30 s")
+        return min(limits)
 
     # --- materials and springs -------------------------------------------------------------------------------------------
     def take_materials(self, materials: list[Any]) -> None:
@@ -313,10 +324,11 @@ class PVFS(Method):
     @property
     def busy(self) -> bool:
         """Whether something is still to happen to springs at its moment."""
-        return bool(self.params.events)
+        return any(event.time >= self._now for event in self.params.events)
 
     def prepare(self, world: Any, begin: float, end: float) -> None:
         """Events whose moment is in begin ≤ t < end."""
+        self._now = begin
         both = self.form == "jacobi"
         if self._held is not both:  # a restart from another device, or another relaxation
             hold(world, both)

@@ -127,8 +127,9 @@ def adjust_stage(
 ):  # fmt: skip
     """Line 12 (Algorithm 4)."""
     adjust(
-        p, s.x, bins, k.count[0], near, torus, c, springs, s.where, n.reach[0], s.drift, s.load, single, both, growing, uniform, periodic
-    )
+        p, s.x, bins, k.count[0], near, torus, c, springs, s.where, n.reach[0], s.drift, s.load,
+        single, both, growing, uniform, periodic,
+    )  # fmt: skip
 
 
 @qd.kernel(graph=True, fastcache=True)

@@ -138,7 +138,8 @@ def _keep(
             if rest < h:
                 rest = qd.max(rest, 0.01 * h)  # SHORT
                 at = base + kept * column
-                springs.partner[at] = name
+                if kept < a:
+                    springs.partner[at] = name
                 springs.rest[at] = rest
                 index = j
                 if qd.static(both):

@@ -139,8 +139,8 @@ def damped(
                 for lane in qd.static(range(lanes())):
                     j = found[lane]
                     direction, w, u = _approach(i, j, p, v, torus, c.support[0], periodic)
-                    part = qd.min(w * (_strength(i, j, p, c, single) + c.quadratic[0] * u), 1.0)
-                    size = 0.5 * u * part * qd.min(1.0, 4.0 / qd.max(qd.max(rate[i], rate[j]), 1e-30))
+                    limit = qd.min(1.0, 4.0 / qd.max(qd.max(rate[i], rate[j]), 1e-30))
+                    size = 0.5 * u * qd.min(limit * w * (_strength(i, j, p, c, single) + c.quadratic[0] * u), 1.0)
                     if qd.static(not uniform):
                         size *= 2.0 * share_of(p.inverse_mass[i], p.inverse_mass[j])
                     total -= size * direction
