@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from viscoil.solvers.pvfs import PVFSParams
 
 from pvfs_kit import TAU, H, cloud, made, rest_lengths, scene, state
 from viscoil.errors import SceneError
 from viscoil.scene.schema import Scene
 from viscoil.simulate import Simulation
+from viscoil.solvers.pvfs import PVFSParams
 
 
 def test_published_numbers_in_si():
