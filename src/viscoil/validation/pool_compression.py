@@ -72,7 +72,7 @@ def _measure(trial: Trial) -> Outcome:
         checks += [
             at_most(f"asked {100 * asked:g} %: density at the floor over that at the surface − 1", pool["compression"], asked),
             at_least(f"asked {100 * asked:g} %: the same, in what was asked", pool["compression"] / asked, 0.25),
-            at_least(f"asked {100 * asked:g} %: height of the pool, in that of the start", pool["height"] / pool["start"], 0.85),
+            at_least(f"asked {100 * asked:g} %: height, in that of the start", pool["height"] / pool["start"], 0.85),
             at_most(f"asked {100 * asked:g} %: speed (rms) at the end [h/τ]", pool["calm"], 0.05),
         ]
     return Outcome(checks, {"pools": pools})
