@@ -94,13 +94,10 @@ def _pair(i: qd.i32, j: qd.i32, p: Particles, c: Plasticity, single: qd.template
 def flowed_length(
     rest: qd.f32, r: qd.f32, stretch: qd.f32, compress: qd.f32, stretch_yield: qd.f32, compress_yield: qd.f32
 ) -> qd.f32:
-    """Rest length after a step in which the spring was r long (eqs. 7 and 8)."""
-    result = rest
-    if r > rest:
-        result += stretch * qd.max(r - rest - stretch_yield * rest, 0.0)
-    else:
-        result -= compress * qd.max(rest - r - compress_yield * rest, 0.0)
-    return result
+    """Rest length after a step in which the spring was r long (eqs. 7 and 8); without a branch, which nobody could predict."""
+    longer = qd.max(r - rest - stretch_yield * rest, 0.0)
+    shorter = qd.max(rest - r - compress_yield * rest, 0.0)
+    return rest + stretch * longer - compress * shorter
 
 
 @qd.func
