@@ -119,6 +119,32 @@ def test_friction_takes_its_share_in_a_thirtieth_of_a_second(friction, share):
         assert x[0, 1] == pytest.approx(R, abs=1e-6)
 
 
+@pytest.mark.parametrize("speed", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("inside", [False, True], ids=["slope", "ball"])
+def test_one_step_rubs_once(speed, inside):
+    """However often the wall is looked at: because it is curved, because rounding finds it again, because one is fast."""
+    if inside:
+        wall = solids({"shape": {"type": "sphere", "radius": 0.3}, "container": True, "friction": 0.6})
+    else:
+        wall = floor(friction=0.6, shape={**FLOOR, "position": (0.1, 0.337, 0.2), "rotation": (10, 20, 30)})
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-0.3, 0.3, (300, 3))
+    for _ in range(3):
+        x += (R - wall.distance(0, x))[:, None] * wall.normals(0, x, 1e-4)
+    along = np.cross(wall.normals(0, x, 1e-4), rng.normal(size=x.shape))
+    along *= speed / np.linalg.norm(along, axis=1, keepdims=True)
+    _, velocity = meet(wall, x, x + DT * along - 1e-4 * wall.normals(0, x, 1e-4))
+    kept = np.linalg.norm(velocity, axis=1) / speed
+    assert np.allclose(kept, 0.4 ** (DT / TAU), rtol=0.02 if inside else 1e-3)
+
+
+@pytest.mark.parametrize("speed", [0.3, 4.0])
+def test_one_step_pulls_once(speed):
+    old = np.array([[0.0, R + 0.004, 0.0]])
+    _, velocity = meet(floor(**STICK), old, old + np.array([speed * DT, 0, 0]))
+    assert velocity[0, 1] == pytest.approx(-DT * 500 * 0.004 * 0.75, rel=1e-3)
+
+
 def test_what_approaches_stops_and_what_leaves_is_let_go():
     wall = floor()
     old = np.array([[0.0, R + 5e-4, 0.0], [0.1, 0.5 * R, 0.0], [0.2, R + 5e-4, 0.0]])
@@ -215,6 +241,40 @@ def test_inner_corners_resolve_all_faces_at_once():
         # Within 0.05 R of the bisector the normal is that of a bevel: a few slide along it.
         assert np.mean(np.all(velocity * signs > -1e-4, axis=1)) > 0.93, "stopped, not thrown back"
         assert np.all(np.linalg.norm(velocity, axis=1) <= np.linalg.norm(move, axis=1) / DT + 1e-4)
+
+
+def test_a_long_slide():
+    """Tracing along a floor gives up after about 48 R: what is faster stops there, rather than passing through something."""
+    old = np.array([[0.0, R, 0.0]])
+    new, velocity = meet(floor(), old, old + np.array([40 * R, -0.5 * R, 0]))
+    assert np.allclose(new, [[40 * R, R, 0]], atol=1e-3 * R) and np.allclose(velocity, [[40 * R / DT, 0, 0]], atol=1e-3)
+    new, velocity = meet(floor(), old, old + np.array([100 * R, -0.5 * R, 0]))
+    assert new[0, 1] == pytest.approx(R, abs=1e-6) and 40 * R < new[0, 0] < 100 * R
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["separate", "union"])
+@pytest.mark.parametrize("speed", [0.05, 0.5, 20.0])
+def test_a_gutter_of_two_boards_holds(joined, speed):
+    """Pushed out of one board into the other: both hold, and nobody gains speed."""
+    boards = [
+        {"type": "box", "size": (1, 0.1, 1), "position": (sign * 0.3, 0.25, 0), "rotation": (0, 0, sign * 50)}
+        for sign in (-1, 1)
+    ]
+    gutter = solids({"shape": {"type": "union", "parts": boards}}) if joined else solids(*({"shape": b} for b in boards))
+    rng = np.random.default_rng(7)
+    x = rng.uniform(-0.4, 0.4, (6000, 3)) + np.array([0, 0.5, 0])
+    above = x[:, 1] > 1.19 * np.abs(x[:, 0])
+    x = x[above & np.all([gutter.distance(k, x) > R for k in range(len(gutter))], axis=0)]
+    velocity = rng.normal(size=x.shape) * [1, 1, 0.1] - [0, 1, 0]
+    velocity *= speed / np.linalg.norm(velocity, axis=1, keepdims=True)
+    fastest = speed
+    for _ in range(20):
+        x, velocity = meet(gutter, x, x + DT * (velocity - np.array([0, 9.81 * DT, 0])))
+        fastest += 9.81 * DT
+        assert np.linalg.norm(velocity, axis=1).max() < 1.001 * fastest + 1e-3
+        inside = np.all(np.abs(x[:, [0, 2]]) < 0.35, axis=1) & (x[:, 1] < 0.5)
+        assert all((gutter.distance(k, x[inside]) > 0.5 * R).all() for k in range(len(gutter)))
+        assert (x[inside, 1] > 1.19 * np.abs(x[inside, 0]) - 0.2).all(), "nobody below"
 
 
 def test_nothing_starts_moving_in_a_corner():

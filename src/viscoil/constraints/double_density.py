@@ -17,7 +17,7 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
-from viscoil.sph.schedule import Schedule, block_of, rows, run_of, scrambled
+from viscoil.sph.schedule import Hits, Schedule, block_of, rows, run_of, scrambled
 
 LIMIT = 3.6  # Λ = LIMIT (kΔt²/h) ρ², measured: plain Jacobi is stable up to Λ of about one
 COUNTERS = 256  # slots over which counting is spread
@@ -78,39 +78,57 @@ def densities(i: qd.i32, x: Vectors, near: NeighborList, torus: Torus, h: qd.f32
 
 @qd.func
 def _relax(
-    i: qd.i32, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: DoubleDensityNumbers,
+    i: qd.i32, slot: qd.i32, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, hits: Hits,
     uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """Algorithm 2 for one particle: neighbours move at once, itself when all have."""
+    """Algorithm 2 for one particle: neighbours move at once, itself when all have.
+
+    Nobody but the neighbour itself moves while it is its turn, so distances of the first pass serve the second.
+    """
     h = c.support[0]
-    density, near_density, _ = densities(i, x, near, torus, h, periodic)
-    pressure = c.push[0] * (density - c.rest[0])
-    near_pressure = c.near_push[0] * near_density
     xi = x[i]
-    moved = vec3(0.0)
     base = i * near.row[0]
-    column = near.column[0]
+    column = near.column[0]  # outside of the loop: for all the compiler knows, what is stored there could change it
+    first = slot * near.width[0]
+    end = first
     for k in range(near.count[i]):
         j = near.index[base + k * column]
         d = separation(x[j], xi, torus, periodic)
         r2 = d.dot(d)
-        if r2 < h * h:
-            r = qd.sqrt(r2)
-            w = 1.0 - r / h
-            push = (pressure * w + near_pressure * w * w) * unit(d, r, p.id[i], p.id[j])
-            if qd.static(uniform):
-                x[j] += 0.5 * push
-                moved -= 0.5 * push
-            else:
-                x[j] += share_of(p.inverse_mass[j], p.inverse_mass[i]) * push
-                moved -= share_of(p.inverse_mass[i], p.inverse_mass[j]) * push
+        hits.index[end] = j
+        hits.weight[end] = r2
+        end += qd.select(r2 < h * h, 1, 0)
+    density = 0.0
+    near_density = 0.0
+    for a in range(first, end):
+        w = qd.max(1.0 - qd.sqrt(hits.weight[a]) / h, 0.0)
+        hits.weight[a] = w
+        density += w * w
+        near_density += w * w * w
+    pressure = c.push[0] * (density - c.rest[0])
+    near_pressure = c.near_push[0] * near_density
+    moved = vec3(0.0)
+    for a in range(first, end):
+        j = hits.index[a]
+        w = hits.weight[a]
+        d = separation(x[j], xi, torus, periodic)
+        push = d / qd.max(1.0 - w, 1e-30)  # h r̂
+        if w == 1.0:
+            push = h * unit(d, d.norm(), p.id[i], p.id[j])
+        push *= w * (pressure + near_pressure * w) / h
+        if qd.static(uniform):
+            x[j] = x[j] + 0.5 * push
+            moved -= 0.5 * push
+        else:
+            x[j] = x[j] + share_of(p.inverse_mass[j], p.inverse_mass[i]) * push
+            moved -= share_of(p.inverse_mass[i], p.inverse_mass[j]) * push
     x[i] = xi + moved
 
 
 @qd.func
 def relax_block(
     task: qd.i32, schedule: Schedule, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: DoubleDensityNumbers,
-    uniform: qd.template(), periodic: qd.template(),
+    hits: Hits, uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 2 for the particles of a block, one by one."""
     block = block_of(task, schedule)
@@ -119,7 +137,7 @@ def relax_block(
         for place in range(first, last):
             i = schedule.order[place]
             if i >= 0:
-                _relax(i, p, x, near, torus, c, uniform, periodic)
+                _relax(i, task, p, x, near, torus, c, hits, uniform, periodic)
 
 
 @qd.func(requires_top_level=True)

@@ -33,7 +33,8 @@ def _meet(
     """A particle and one solid: (new x, new x_prev, 1 if it moved, 1 if it was fast enough to be traced).
 
     ``before`` is what the velocity is counted from, ``start`` where the particle was. ``attempt`` 0 is the step proper; later
-    ones only keep a fast particle that slid on from passing another wall, and 3 ends it where it touches.
+    ones only see to it that one solid did not push it into another, nor a fast one slid on through a wall: 3 ends it where
+    it touches.
     """
     radius = contact_radius * solids.standoff[solid]
     reach = solids.stick_distance[solid]
@@ -70,7 +71,7 @@ def _meet(
                     if gap < 0.0 or left >= 0.0:
                         speed = n.dot(travel)
                         impulse = -qd.min(speed, 0.0) * n
-                        if n.dot(last) < 0.9:  # a face rubs once, however often rounding finds it again
+                        if face < 3 and n.dot(last) < 0.9:  # a face rubs once, however often rounding finds it again
                             impulse -= grip * (travel - speed * n)
                         if left >= 0.0 and attempt == 3:
                             impulse = -travel
@@ -114,15 +115,15 @@ def wet_contact(
             for attempt in range(4):
                 if again == 1:
                     fast = 0
-                    slid = 0
+                    met = 0
                     for solid in range(number):
                         place, back, moved, traced = _meet(
                             place, back, start, dt, radius, stickiness[p.material[i]], attempt, solid, solids, parts
                         )
-                        slid = qd.max(slid, moved)
+                        met += moved
                         fast = qd.max(fast, traced)
-                    touched = qd.max(touched, slid)
-                    again = slid * fast
-            if touched == 1:
+                    touched = qd.max(touched, met)
+                    again = qd.cast(met + fast > 1 and met > 0, qd.i32)
+            if touched > 0:
                 x[i] = place
                 before[i] = back

@@ -3,8 +3,8 @@
 Prediction and relaxation: particles move by their velocities, then positions are corrected by springs, double density
 relaxation and collisions, and what the positions became is the new velocity.
 
-The paper goes through particles and pairs one after the other. ``coloured`` does exactly that in parallel, ``sequential`` in one
-thread in a fixed random order, ``jacobi`` corrects all from the same positions, with limits that keep it stable.
+The paper goes through particles and pairs one after the other. ``coloured`` does exactly that in parallel, ``sequential`` in
+one thread in a fixed random order, ``jacobi`` corrects all from the same positions, with limits that keep it stable.
 """
 
 import math
@@ -16,54 +16,40 @@ import quadrants as qd
 from pydantic import Field, StrictBool
 
 from viscoil import backend
-from viscoil.constraints.double_density import (
-    COUNTERS,
-    LIMIT,
-    DoubleDensityNumbers,
-    displacements,
-    pressures,
-    relax_block,
-)
-from viscoil.constraints.wet_contact import wet_contact
+from viscoil.constraints.double_density import COUNTERS, LIMIT, DoubleDensityNumbers
 from viscoil.errors import SceneError
 from viscoil.model import Model
-from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
-from viscoil.solids.sdf import Parts, Solids
+from viscoil.particles import Floats, Ints, Uploaded, allocate_array, vec3
 from viscoil.solvers.pvfs_matter import TAU, Matter, Table, flow_share, matter_of
+from viscoil.solvers.pvfs_stages import (
+    VECTORS,
+    Scratch,
+    SweepNumbers,
+    adjust_stage,
+    find_ids_stage,
+    finish_stage,
+    line_up_stage,
+    predict_stage,
+    relax_at_once,
+    relax_sweep,
+    spring_sweep,
+    springs_at_once,
+    viscosity_at_once,
+    viscosity_sweep,
+)
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
-from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.schedule import (
-    Schedule,
-    begin_sweep,
-    find_ids,
-    ids_by_rank,
-    in_line,
-    line_schedule,
-    narrow,
-    next_colour,
-    ranks,
-    tasks,
-)
-from viscoil.sph.springs import (
-    Plasticity,
-    SpringRows,
-    adjust,
-    carried_springs,
-    freeze_kernel,
-    on_host,
-    pulls,
-    spring_block,
-)
-from viscoil.steps.impulses import ImpulseNumbers, damp_block, damped, rates
-from viscoil.steps.integrate import finite, moved, wrapped
-from viscoil.units import Count, Length, Quantity, Slider, Time
+from viscoil.sph.schedule import Hits, Schedule, hits_for, ids_by_rank, line_schedule
+from viscoil.sph.springs import Plasticity, SpringRows, carried_springs, freeze_kernel, hold, on_host
+from viscoil.steps.impulses import ImpulseNumbers
+from viscoil.units import Count, Quantity, Slider, Time
 
 PUBLISHED = 0.004  # k̂ of the paper
 STABLE = 0.008  # largest k̂(Δt/τ)² that was stable, measured; twice that explodes
 CAREFUL = 0.006  # what steps are chosen for: compressed fluid is stiffer
 SPRINGY = {"sequential": 2.0, "coloured": 2.0, "jacobi": 0.3}  # largest kΔt² of springs; beyond, jacobi's limit softens them
+VISCOUS = {"sequential": 1.0, "coloured": 1.0, "jacobi": 0.3}  # largest σΔt of which nine tenths act, measured on shear waves
+MOST_STEPS = 100  # per 1/30 s, that viscosity may ask for
 COMPRESSION = 0.035  # relative density increase per ĝ(H/h)/k̂, measured on pools
-VECTORS = ("x", "before", "aim", "velocity", "displacement", "pressure")
 
 
 class SpringEvent(Model):
@@ -81,7 +67,7 @@ class PVFSParams(SolverParams):
     method: Literal["pvfs"] = "pvfs"
     support: Annotated[float, Quantity("number", at_least=1.5, at_most=4.0)] = 2.63
     """support radius h, in particle spacings: fluid at rest has a spacing of 0.38 h"""
-    margin: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5)] = 0.25
+    margin: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5)] = 0.1
     """neighbours are listed within (1 + margin) h: a list that stays good while particles are relaxed"""
     relaxation: Literal["auto", "coloured", "sequential", "jacobi"] = "auto"
     """one particle after the other, in parallel (coloured) or by one thread in a fixed random order (sequential), or all at
@@ -114,7 +100,7 @@ class PVFSParams(SolverParams):
     """γ of compressed springs; left out: the common one"""
     linear_viscosity: Annotated[float, Quantity("rate", at_least=0.0), Slider(0.1, 1000, log=True, off=True)] = 0.0
     """σ of Algorithm 5 [1/s], for materials without viscosity"""
-    quadratic_viscosity: Annotated[float, Quantity("per length", at_least=0.0), Slider(0.1, 100, log=True, off=True)] | None = None
+    quadratic_viscosity: Annotated[float, Quantity("per length", at_least=0.0), Slider(0.1, 100, log=True)] | None = None
     """β of Algorithm 5 [1/m]; left out: 0.1/h"""
     freeze_at_start: StrictBool = True
     """what is filled at the start begins with springs of its shape; false: springs appear as particles come close"""
@@ -123,8 +109,8 @@ class PVFSParams(SolverParams):
 
     @classmethod
     def clavet(
-        cls, h: float, k: float = PUBLISHED, k_near: float = 0.01, rho0: float = 10.0, k_spring: float = 0.0, alpha: float = 0.0,
-        gamma: float = 0.0, sigma: float = 0.0, beta: float = 0.0, substeps: int = 1, **more: Any,
+        cls, h: float, k: float = PUBLISHED, k_near: float = 0.01, rho0: float = 10.0, k_spring: float = 0.0,
+        alpha: float = 0.0, gamma: float = 0.0, sigma: float = 0.0, beta: float = 0.0, substeps: int = 1, **more: Any,
     ) -> "PVFSParams":  # fmt: skip
         """The paper's dimensionless numbers, which are for h = 1 and steps of 1/30 s, in SI units for h [m].
 
@@ -136,177 +122,6 @@ class PVFSParams(SolverParams):
             spring_stiffness=k_spring / TAU**2, plasticity=alpha / TAU, yield_ratio=gamma, linear_viscosity=sigma / TAU,
             quadratic_viscosity=beta / h, substeps=substeps, **more,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """Memory of one step."""
-
-    x: Vectors  # positions as they are being corrected [m]
-    before: Vectors  # positions before the step, moved along with what is extracted from solids [m]
-    aim: Vectors  # where velocities alone lead [m]
-    velocity: Vectors  # [m/s]
-    displacement: Vectors  # [m]
-    pressure: Vectors  # P Δt² [m], P' Δt² [m], limiter; velocities under way in the viscosity
-    load: Floats  # W of springs; V of impulses
-    rank: Ints  # scrambled ids
-    where: Ints  # [id] index
-    counts: Ints  # pairs, limited pairs
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _predict_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch):
-    """Lines 1–3 and 6–10: gravity, saved positions, predicted positions."""
-    for i in range(k.count[0]):
-        g = vec3(k.gx[0], k.gy[0], k.gz[0])
-        x = moved(i, p, k.dt[0], g, solids)
-        s.before[i] = p.position[i]
-        s.velocity[i] = (x - p.position[i]) / k.dt[0]
-        if p.inverse_mass[i] > 0.0:
-            s.velocity[i] = p.velocity[i] + k.dt[0] * g
-        s.aim[i] = x
-        s.x[i] = x
-    ranks(p.id, k.count[0], s.rank)
-
-
-@qd.kernel(fastcache=True)
-def _find_ids(p: Particles, n: qd.i32, all_ids: qd.i32, where: Ints):
-    find_ids(p.id, n, all_ids, where)
-
-
-@qd.kernel(fastcache=True)
-def _line_up(sequence: Ints, number: qd.i32, where: Ints, schedule: Schedule):
-    in_line(sequence, number, where, schedule)
-
-
-@qd.func(requires_top_level=True)
-def _aim_again(p: Particles, k: StepNumbers, s: Scratch):
-    """Lines 9–10 with the velocities as they are now."""
-    for i in range(k.count[0]):
-        if p.inverse_mass[i] > 0.0:
-            s.x[i] = p.position[i] + k.dt[0] * s.velocity[i]
-            s.aim[i] = s.x[i]
-
-
-@qd.func(requires_top_level=True)
-def _displace(k: StepNumbers, s: Scratch):
-    for i in range(k.count[0]):
-        s.x[i] += s.displacement[i]
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _viscosity_sweep(
-    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: ImpulseNumbers, schedule: Schedule,
-    s: Scratch, bins: Vectors, single: qd.Template, uniform: qd.Template, periodic: qd.Template,
-):  # fmt: skip
-    """Line 5 (Algorithm 5), pair after pair."""
-    begin_sweep(left, schedule)
-    while qd.graph.do_while(left):
-        qd.loop_config(block_dim=qd.static(narrow()))
-        for task in range(tasks(schedule)):
-            damp_block(task, schedule, p, s.velocity, near, torus, c, single, uniform, periodic)
-        next_colour(left, schedule)
-    for i in range(k.count[0]):
-        bins[i] = s.x[i]
-    _aim_again(p, k, s)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _viscosity_at_once(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: ImpulseNumbers, s: Scratch,
-    single: qd.Template, uniform: qd.Template, periodic: qd.Template,
-):  # fmt: skip
-    """Line 5 (Algorithm 5), all pairs together."""
-    rates(p, s.velocity, k.count[0], near, torus, c, s.load, single, periodic)
-    damped(p, s.velocity, k.count[0], near, torus, c, s.load, s.pressure, single, uniform, periodic)
-    for i in range(k.count[0]):
-        s.velocity[i] = s.pressure[i]
-    _aim_again(p, k, s)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _adjust_stage(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: Plasticity, springs: SpringRows, s: Scratch,
-    bins: Vectors, reach: Floats, single: qd.Template, swept: qd.Template, growing: qd.Template, periodic: qd.Template,
-):  # fmt: skip
-    """Line 12 (Algorithm 4)."""
-    adjust(p, s.x, bins, k.count[0], near, torus, c, springs, s.where, reach[0], s.load, single, swept, growing, periodic)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _spring_sweep(
-    left: Flag, p: Particles, k: StepNumbers, torus: Torus, c: Plasticity, springs: SpringRows, schedule: Schedule, s: Scratch,
-    single: qd.Template, uniform: qd.Template, periodic: qd.Template,
-):  # fmt: skip
-    """Line 15 (Algorithm 3), spring after spring; those that are too long for a sweep afterwards, together."""
-    begin_sweep(left, schedule)
-    while qd.graph.do_while(left):
-        qd.loop_config(block_dim=qd.static(narrow()))
-        for task in range(tasks(schedule)):
-            spring_block(task, schedule, p, s.x, torus, c, springs, single, uniform, periodic)
-        next_colour(left, schedule)
-    pulls(p, s.x, k.count[0], torus, c, springs, s.load, s.displacement, True, single, uniform, periodic)
-    _displace(k, s)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _springs_at_once(
-    p: Particles, k: StepNumbers, torus: Torus, c: Plasticity, springs: SpringRows, s: Scratch,
-    single: qd.Template, uniform: qd.Template, periodic: qd.Template,
-):  # fmt: skip
-    """Line 15 (Algorithm 3), all springs together."""
-    pulls(p, s.x, k.count[0], torus, c, springs, s.load, s.displacement, False, single, uniform, periodic)
-    _displace(k, s)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _relax_sweep(
-    left: Flag, p: Particles, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, schedule: Schedule, s: Scratch,
-    uniform: qd.Template, periodic: qd.Template,
-):  # fmt: skip
-    """Line 16 (Algorithm 2), particle after particle."""
-    begin_sweep(left, schedule)
-    while qd.graph.do_while(left):
-        qd.loop_config(block_dim=qd.static(narrow()))
-        for task in range(tasks(schedule)):
-            relax_block(task, schedule, p, s.x, near, torus, c, uniform, periodic)
-        next_colour(left, schedule)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _relax_at_once(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, s: Scratch,
-    uniform: qd.Template, periodic: qd.Template,
-):  # fmt: skip
-    """Line 16 (Algorithm 2), all particles together."""
-    pressures(s.x, k.count[0], near, torus, c, s.pressure, s.counts, periodic)
-    displacements(p, s.x, k.count[0], near, torus, c, s.pressure, s.displacement, s.counts, uniform, periodic)
-    _displace(k, s)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _finish_stage(
-    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, stickiness: Floats, s: Scratch, status: Ints,
-    touching: qd.Template, periodic: qd.Template,
-):  # fmt: skip
-    """Lines 17–20: collisions (Algorithm 6) and velocities.
-
-    v + (x − aim)/Δt is (x − x_prev)/Δt without losing the digits that two places have in common.
-    """
-    if qd.static(touching):
-        wet_contact(p, s.x, s.before, k.count[0], k.dt[0], k.radius[0], k.solids[0], solids, parts, stickiness)
-    for i in range(k.count[0]):
-        x = s.x[i]
-        way = x - p.position[i]
-        v = s.velocity[i]
-        if finite(x) == 0 or way.dot(way) > k.farthest[0] * k.farthest[0]:
-            qd.atomic_min(status[0], p.id[i])
-        elif p.inverse_mass[i] > 0.0:
-            v += ((x - s.aim[i]) - (s.before[i] - p.position[i])) / k.dt[0]
-            qd.atomic_max(status[1], qd.bit_cast(v.norm(), qd.i32))
-            x = wrapped(x, torus, periodic)
-        p.velocity[i] = v
-        p.position[i] = x
 
 
 class PVFS(Method):
@@ -325,11 +140,12 @@ class PVFS(Method):
         self.params = params
         self._step, self._density = Uploaded(StepNumbers), Uploaded(DoubleDensityNumbers)
         self._impulses, self._plasticity = Table(ImpulseNumbers), Table(Plasticity)
-        self._reach, self._width, self._needed = (allocate_array(kind, 1) for kind in (qd.f32, qd.i32, qd.i32))
-        self._reach.fill(world.neighbors.reach)
+        self._sweep, self._hits = Uploaded(SweepNumbers), hits_for((1, 1, 1), 1, None)
+        self._width, self._needed = (allocate_array(qd.i32, 1) for _ in range(2))
         self._colour = allocate_array(qd.i32, 1)
         self._sequence: Any = None  # ids in the order of a sequential sweep
         self._steps = self._count = 0
+        self._now = 0.0
         self.carried = carried_springs(striped=backend.current().is_gpu)
         world.neighbors.multiple = 4  # an even number of blocks along each axis: eight colours
         world.fit_cells()
@@ -342,14 +158,14 @@ class PVFS(Method):
 
     @params.setter
     def params(self, params: PVFSParams) -> None:
-        stiffness = self._stiffness_of(params) * TAU**2 / self._h
-        if params.substeps and stiffness > 1.0001 * STABLE * params.substeps**2:
-            least = math.ceil(math.sqrt(stiffness / CAREFUL))
+        asked = self._stiffness_of(params)
+        scaled = asked * TAU**2 / self._h
+        if params.substeps and scaled > 1.0001 * STABLE * params.substeps**2:
+            limit = math.ceil(math.sqrt(scaled / STABLE) - 1e-4)
+            softest = STABLE * params.substeps**2 * self._h / TAU**2
             raise SceneError(
-                f"solver.substeps: {params.substeps} steps per 1/30 s are unstable with a stiffness of "
-                f"{self._stiffness_of(params):.4g} m/s²: the limit is {math.ceil(math.sqrt(stiffness / STABLE) - 1e-4)} steps; expected "
-                f"at least {least}, or a stiffness of at most {STABLE * params.substeps**2 * self._h / TAU**2:.4g} m/s², or substeps "
-                "left out",
+                f"solver.substeps: {params.substeps} steps per 1/30 s are unstable with a stiffness of {asked:.4g} m/s²; "
+                f"expected at least {limit}, or a stiffness of at most {softest:.4g} m/s², or substeps left out",
                 key="solver.substeps",
             )
         self._params = params
@@ -362,10 +178,12 @@ class PVFS(Method):
             load=allocate_array(qd.f32, capacity),
             rank=allocate_array(qd.i32, capacity),
             where=allocate_array(qd.i32, 1),
+            drift=allocate_array(qd.i32, 1),
             counts=allocate_array(qd.i32, 2 * COUNTERS),
         )
         self._bins = allocate_array(vec3, capacity)
         self._other = allocate_array(qd.i32, 1)
+        self._held: bool | None = None  # whether both ends hold springs; not known after a restart
 
     # --- choices -------------------------------------------------------------------------------------------------------
     @property
@@ -384,7 +202,7 @@ class PVFS(Method):
         if params.stiffness is not None:
             return params.stiffness
         depth = params.depth or self._deep
-        return max(COMPRESSION * self._gravity * depth / params.compressibility, PUBLISHED * self._h / TAU**2)
+        return max(COMPRESSION * self._gravity * depth / self._h / params.compressibility, PUBLISHED * self._h / TAU**2)
 
     def _choice(self) -> str:
         """What was chosen, in words."""
@@ -404,12 +222,20 @@ class PVFS(Method):
 
     def longest_step(self, world: Any) -> tuple[float, str]:
         """Longest stable step [s], and what sets it."""
+        self._gravity = math.hypot(*world.gravity)
+        if self._read_for != self.params:
+            self._read_materials()
         steps = self.params.substeps or self._stable_steps()
-        longest, why = TAU / steps, f"stability, {steps} steps per 1/30 s"
-        stiffest = max((matter.spring for matter in self._matter), default=0.0)
-        if stiffest > 0 and (limit := math.sqrt(SPRINGY[self.form] / stiffest)) < longest * 0.9999:
-            longest, why = limit, f"stability of springs of {stiffest:.3g} 1/s²"
-        return longest, why
+        limits = [(TAU / steps, f"stability, {steps} steps per 1/30 s")]
+        if (stiffest := max((matter.spring for matter in self._matter), default=0.0)) > 0:
+            limits.append((math.sqrt(SPRINGY[self.form] / stiffest), f"stability of springs of {stiffest:.3g} 1/s²"))
+        if not self.params.substeps and (thickest := max((matter.linear for matter in self._matter), default=0.0)) > 0:
+            limit = max(VISCOUS[self.form] / thickest, TAU / MOST_STEPS)
+            limits.append((limit, f"viscosity of {thickest:.3g} 1/s"))
+            if limit * thickest > 1.001 * VISCOUS[self.form] and len(self.notes) < 2:
+                acting = 100 * VISCOUS[self.form] / (limit * thickest)
+                self.notes.append(f"pvfs: only about {acting:.2g} % of the viscosity acts, with {MOST_STEPS} steps per 1/30 s")
+        return min(limits)
 
     # --- materials and springs -------------------------------------------------------------------------------------------
     def take_materials(self, materials: list[Any]) -> None:
@@ -481,7 +307,7 @@ class PVFS(Method):
         while True:
             freeze_kernel(
                 world.particles, world.count, world.neighbors.list, world.neighbors.torus, plasticity, self._rows(world),
-                len(self._matter) == 1, world.neighbors.periodic,
+                len(self._matter) == 1, self.form == "jacobi", world.neighbors.periodic,
             )  # fmt: skip
             if not (needed := self.short_of_room()):
                 break
@@ -498,10 +324,15 @@ class PVFS(Method):
     @property
     def busy(self) -> bool:
         """Whether something is still to happen to springs at its moment."""
-        return bool(self.params.events)
+        return any(event.time >= self._now for event in self.params.events)
 
     def prepare(self, world: Any, begin: float, end: float) -> None:
         """Events whose moment is in begin ≤ t < end."""
+        self._now = begin
+        both = self.form == "jacobi"
+        if self._held is not both:  # a restart from another device, or another relaxation
+            hold(world, both)
+            self._held = both
         events = [SpringEvent(time=0.0, do="freeze")] if self.params.freeze_at_start else []
         for event in [*events, *self.params.events]:
             if begin <= event.time < end:
@@ -519,38 +350,40 @@ class PVFS(Method):
         springy, single = any(m.spring > 0 for m in self._matter), len(self._matter) == 1
         at_once = self.form == "jacobi"
         with world.stages("integrate"):
-            _predict_stage(p, k, solids, s)
+            predict_stage(p, k, solids, s)
             if springy or self.form == "sequential":
                 s = self._with_ids(world)
         with world.stages("neighbours"):
             world.neighbors.find(s.x, _Ranked(s.rank, p.inverse_mass), world.count)
             schedule = self._schedule(world, s)
-        bins = s.x
+            hits = self._hits_for(world)
+        places = world.next_id if self.form == "sequential" else world.count
+        sweep, bins = self._sweep.set(places=places, reach=world.neighbors.reach), s.x
         if self._damping:
             with world.stages("viscosity"):
                 if at_once:
-                    _viscosity_at_once(p, k, near, torus, impulses, s, single, uniform, periodic)
+                    viscosity_at_once(p, k, near, torus, impulses, s, single, uniform, periodic)
                 else:
                     bins = self._bins
-                    _viscosity_sweep(left, p, k, near, torus, impulses, schedule, s, bins, single, uniform, periodic)
+                    viscosity_sweep(left, p, k, near, torus, impulses, schedule, hits, s, bins, single, uniform, periodic)
         if springy:
             with world.stages("springs"):
                 rows = self._rows(world)
-                _adjust_stage(
-                    p, k, near, torus, plasticity, rows, s, bins, self._reach, single, not at_once, self._growing, periodic
+                adjust_stage(
+                    p, k, near, torus, plasticity, rows, s, bins, sweep, single, at_once, self._growing, uniform, periodic
                 )
                 if at_once:
-                    _springs_at_once(p, k, torus, plasticity, rows, s, single, uniform, periodic)
+                    springs_at_once(p, k, torus, plasticity, rows, s, single, uniform, periodic)
                 else:
-                    _spring_sweep(left, p, k, torus, plasticity, rows, schedule, s, single, uniform, periodic)
+                    spring_sweep(left, p, torus, plasticity, rows, schedule, sweep, s, single, uniform, periodic)
         with world.stages("relaxation"):
             d = self._density_numbers(dt)
             if at_once:
-                _relax_at_once(p, k, near, torus, d, s, uniform, periodic)
+                relax_at_once(p, k, near, torus, d, s, uniform, periodic)
             else:
-                _relax_sweep(left, p, near, torus, d, schedule, s, uniform, periodic)
+                relax_sweep(left, p, near, torus, d, schedule, hits, s, uniform, periodic)
         with world.stages("contact"):
-            _finish_stage(p, k, torus, solids, parts, stickiness, s, world.status, len(world.solids) > 0, periodic)
+            finish_stage(p, k, torus, solids, parts, stickiness, s, world.status, len(world.solids) > 0, periodic)
         self._steps += 1
         self._count = world.count
 
@@ -567,8 +400,15 @@ class PVFS(Method):
         s = self.scratch
         if s.where.shape[0] < world.next_id:
             s = self.scratch = replace(s, where=allocate_array(qd.i32, int(1.5 * world.next_id)))
-        _find_ids(world.particles, world.count, world.next_id, s.where)
+        find_ids_stage(world.particles, world.count, world.next_id, s.where)
         return s
+
+    def _hits_for(self, world: Any) -> Hits:
+        """Room for what a sweep finds."""
+        if self.form != "jacobi":
+            dims = world.neighbors.dims if self.form == "coloured" else (1, 1, 1)
+            self._hits = hits_for(dims, world.neighbors.width, self._hits)
+        return self._hits
 
     def _schedule(self, world: Any, s: Scratch) -> Schedule:
         """Who is visited when: by cells, or in the fixed random order of the ids."""
@@ -579,7 +419,7 @@ class PVFS(Method):
             array.from_numpy(ids_by_rank(world.next_id))
             self._sequence = world.next_id, array, line_schedule(world.next_id, self._colour)
         number, sequence, schedule = self._sequence
-        _line_up(sequence, number, s.where, schedule)
+        line_up_stage(sequence, number, s.where, schedule)
         return schedule
 
     # --- reports -----------------------------------------------------------------------------------------------------------
@@ -592,9 +432,9 @@ class PVFS(Method):
         """Springs per particle, share of pairs whose displacement was limited (jacobi), and the stiffness k [m/s²]."""
         counts = self.scratch.counts.to_numpy().astype(np.int64).reshape(2, COUNTERS).sum(axis=1)
         self.scratch.counts.fill(0)
-        springs = int(self.carried["number"].get(self._count).sum()) / 2 if self._count else 0.0
+        springs = int(self.carried["number"].get(self._count).sum()) if self._count else 0
         return {
-            "springs": springs / max(self._count, 1),
+            "springs": springs / max(self._count, 1) / (2 if self._held else 1),
             "limited_pairs": float(counts[1] / max(counts[0], 1)),
             "stiffness": self._k_of(self.params),
         }

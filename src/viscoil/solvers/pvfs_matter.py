@@ -1,13 +1,13 @@
 """What physical numbers of a material mean to PVFS, which knows springs and impulses per mass.
 
-Sums over pairs of an evenly filled neighbourhood (N = 17.5 particles per h³) turn the constants of Clavet et al. 2005 into those
-of a continuum, for motions that are the same everywhere (affine):
+Sums over pairs of an evenly filled neighbourhood (N = 17.5 particles per h³) turn the constants of Clavet et al. 2005 into
+those of a continuum, for motions that are the same everywhere (affine):
 
     G = ρ k h²/60 Σ_j (1 − q) q²     = SHEAR ρ k h²          springs of stiffness k [1/s²] with L = r
     η = ρ σ h²/120 Σ_j (1 − q) q²    = FRICTION ρ σ h²       impulses of strength σ [1/s], which act on half of the pairs
 
-with Σ_j (1 − q) q² = 4πN (1/5 − 1/6) = 7.33. A relaxation time λ is a plasticity α = 1/λ, a yield strain is the ratio γ. Surface
-tension cannot be asked for: it follows from the stiffness of the density relaxation, about 1.3e-3 h³/τ² (k̂/0.004) ρ.
+with Σ_j (1 − q) q² = 4πN (1/5 − 1/6) = 7.33. A relaxation time λ is a plasticity α = 1/λ, a yield strain is the ratio γ.
+Surface tension cannot be asked for: it follows from the stiffness of the relaxation, about 1.3e-3 h³/τ² (k̂/0.004) ρ.
 """
 
 import math

@@ -53,7 +53,8 @@ def step_numbers(uploaded: Uploaded, world: Any, params: Any, dt: float, **more:
     return uploaded.set(
         count=world.count, movers=world.fluid_count, dt=dt, gx=gx, gy=gy, gz=gz, support=world.support,
         radius=params.contact_radius * world.spacing, farthest=FARTHEST * world.support, solids=len(world.solids),
-        iterations=getattr(params, "iterations", 1), tolerance=getattr(params, "tolerance", 0.0), xsph=getattr(params, "xsph", 0.0), **more,
+        iterations=getattr(params, "iterations", 1), tolerance=getattr(params, "tolerance", 0.0),
+        xsph=getattr(params, "xsph", 0.0), **more,
     )  # fmt: skip
 
 

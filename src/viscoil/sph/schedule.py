@@ -17,7 +17,7 @@ import numpy as np
 import quadrants as qd
 
 from viscoil import backend
-from viscoil.particles import Flag, Ints, allocate_array
+from viscoil.particles import Flag, Floats, Ints, allocate_array
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,28 @@ class Schedule:
     start: Ints  # [cell + 1] first place of a cell
     whole: Ints  # cells per axis (3), cells in all
     colour: Ints  # [1] whose turn it is
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Neighbours of the particle being visited that matter, found first and walked afterwards: a row per block of a colour.
+
+    Half of what a list holds is too far away, at random places: finding the rest without a branch, then working without a
+    branch, takes a third of the time on a CPU.
+    """
+
+    index: Ints
+    weight: Floats
+
+
+def hits_for(dims: tuple[int, int, int], width: int, present: Hits | None) -> Hits:
+    """Rows for all blocks of a colour on a torus of ``dims`` cells, each ``width`` long; what is there, when large enough."""
+    needed = width
+    for dim in dims:
+        needed *= max(dim // 2 // 2, 1)
+    if present is not None and present.index.shape[0] >= needed:
+        return present
+    return Hits(*(allocate_array(kind, int(1.25 * needed)) for kind in (qd.i32, qd.f32)))
 
 
 def narrow() -> int:

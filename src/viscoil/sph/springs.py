@@ -3,10 +3,10 @@
     D = Δt² k (1 − L/h)(L − r) r̂_ij                       j moves by +D/2, i by −D/2
     L ← L + Δt α sign(r − L) max(0, |r − L| − γL)          eqs. 7 (γ = 0) and 8; α, γ differ for stretching and compression
 
-Every particle has a row of springs: the other's id and the length at rest. Both ends hold a spring and work out its new length
-from the same numbers, so they agree to the last bit and nobody has to be told. Rows name others by id and travel with the
-particles (particles.Carried): sorting, emission, removal and restarts do not touch them, and springs longer than the
-neighbour list reaches live on.
+Every particle has a row of springs: the other's id and the length at rest. In sweeps a spring is held by the end with the
+smaller id. Where all springs act at once both ends hold it and work out its new length from the same numbers, so they
+agree to the last bit and nobody has to be told. Rows name others by id and travel with the particles (particles.Carried):
+sorting, emission, removal and restarts do not touch them, and springs longer than the neighbour list reaches live on.
 
 A pair that comes within h gets a spring of length h, and a spring that grows longer than h is gone. At L = h a spring
 does nothing, and unless it can shrink it stays so: a pair without a spring is a pair with one of length h. Hence springs are
@@ -26,7 +26,7 @@ import quadrants as qd
 from viscoil.constraints.double_density import share_of, unit
 from viscoil.particles import Carried, Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, separation
-from viscoil.sph.schedule import Schedule, block_of, rows, run_of, scrambled
+from viscoil.sph.schedule import Schedule, block_of, rows, run_of
 
 FIRST_WIDTH = 60  # places per particle to begin with; rows grow when one is full
 SHORT = 0.01  # of h: the shortest length at rest
@@ -106,109 +106,144 @@ def flowed_length(
 @qd.func
 def _tag(number: qd.i32) -> qd.i32:
     """An id's part of a fingerprint; sums of them may overflow."""
-    return scrambled(number)
+    u = qd.cast(number + 1, qd.u32) * qd.u32(0x9E3779B1)  # + 1: nobody's part is zero
+    return qd.cast(u ^ (u >> qd.u32(15)), qd.i32)
 
 
 @qd.func
-def _keep(i: qd.i32, p: Particles, x: Vectors, bins: Vectors, torus: Torus, c: Plasticity, rows_: SpringRows, where: Ints,
-          reach: qd.f32, single: qd.template(), swept: qd.template(), periodic: qd.template()):  # fmt: skip
-    """Lets the springs of particle i flow and drops those that grew too long; (springs left, fingerprint of close ones, W)."""
+def _keep(
+    i: qd.i32, p: Particles, x: Vectors, bins: Vectors, torus: Torus, c: Plasticity, springs: SpringRows, where: Ints,
+    reach: qd.f32, drift: Ints, single: qd.template(), both: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Lets the springs of particle i flow and drops those that grew too long: (springs left, fingerprint of close ones, load).
+
+    The load is W where ``both`` ends hold springs, else the number of springs that are too long for a sweep.
+    """
     h = c.support[0]
+    xi = x[i]
     kept = 0
     mark = 0
     load = 0.0
-    base = i * rows_.row[0]
-    column = rows_.column[0]
-    for a in range(rows_.number[i]):
-        name = rows_.partner[base + a * column]
+    base = i * springs.row[0]
+    column = springs.column[0]
+    stiff, stretch, compress, stretch_yield, compress_yield = _pair(i, i, p, c, single)
+    for a in range(springs.number[i]):
+        name = springs.partner[base + a * column]
         j = where[name]
         if j >= 0:
-            r = separation(x[j], x[i], torus, periodic).norm()
-            stiff, stretch, compress, stretch_yield, compress_yield = _pair(i, j, p, c, single)
-            rest = flowed_length(rows_.rest[base + a * column], r, stretch, compress, stretch_yield, compress_yield)
+            r = separation(x[j], xi, torus, periodic).norm()
+            if qd.static(not single):
+                stiff, stretch, compress, stretch_yield, compress_yield = _pair(i, j, p, c, single)
+            rest = flowed_length(springs.rest[base + a * column], r, stretch, compress, stretch_yield, compress_yield)
             if rest < h:
                 rest = qd.max(rest, 0.01 * h)  # SHORT
                 at = base + kept * column
-                rows_.partner[at] = name
-                rows_.rest[at] = rest
+                if kept < a:
+                    springs.partner[at] = name
+                springs.rest[at] = rest
                 index = j
-                if qd.static(swept):
-                    if separation(bins[j], bins[i], torus, periodic).norm_sqr() >= reach * reach:
+                if qd.static(both):
+                    load += stiff * (1.0 - rest / h)
+                else:
+                    if (
+                        r + 2.0 * qd.bit_cast(drift[0], qd.f32) >= reach
+                        and separation(bins[j], bins[i], torus, periodic).norm_sqr() >= reach * reach
+                    ):
                         index = -2 - j
-                rows_.other[at] = index
+                        load += 1.0
+                springs.other[at] = index
                 kept += 1
-                load += stiff * (1.0 - rest / h)
-                if r < (1.0 - compress_yield) * h and stiff > 0.0 and compress > 0.0:
-                    mark += _tag(name)
+                closest = qd.select(compress * stiff > 0.0, (1.0 - compress_yield) * h, 0.0)
+                mark += qd.select(r < closest, _tag(name), 0)
     return kept, mark, load
 
 
 @qd.func
-def _add(i: qd.i32, kept: qd.i32, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: Plasticity, rows_: SpringRows,
-         single: qd.template(), periodic: qd.template()):  # fmt: skip
-    """Springs of particle i to close neighbours that have none; (springs there are by then, what they add to W)."""
+def _wanted(i: qd.i32, j: qd.i32, p: Particles, both: qd.template(), uniform: qd.template()) -> qd.i32:
+    """Whether particle i is to hold a spring with j, were they close."""
+    result = 1
+    if qd.static(not both):
+        result = qd.select(p.id[j] > p.id[i], 1, 0)
+    if qd.static(not uniform):
+        result = qd.select(p.inverse_mass[j] != 0.0, result, 0)
+    return result
+
+
+@qd.func
+def _add(
+    i: qd.i32, kept: qd.i32, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: Plasticity, springs: SpringRows,
+    single: qd.template(), both: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Springs of particle i to close neighbours that have none: (springs there are by then, what they add to W)."""
     h = c.support[0]
     number = kept
     load = 0.0
-    base = i * rows_.row[0]
-    column = rows_.column[0]
+    base = i * springs.row[0]
+    column = springs.column[0]
     for k in range(near.count[i]):
         j = near.index[i * near.row[0] + k * near.column[0]]
         r = separation(x[j], x[i], torus, periodic).norm()
-        if r < h and p.inverse_mass[j] != 0.0:
+        if r < h and _wanted(i, j, p, both, uniform) == 1:
             stiff, _, compress, _, compress_yield = _pair(i, j, p, c, single)
             rest = flowed_length(h, r, 0.0, compress, 0.0, compress_yield)
             if rest < h and stiff > 0.0:
                 name = p.id[j]
                 known = 0
                 for a in range(kept):
-                    known |= qd.select(rows_.partner[base + a * column] == name, 1, 0)
+                    known |= qd.select(springs.partner[base + a * column] == name, 1, 0)
                 if known == 0:
-                    if number < rows_.width[0]:
+                    if number < springs.width[0]:
                         at = base + number * column
-                        rows_.partner[at] = name
-                        rows_.rest[at] = qd.max(rest, 0.01 * h)  # SHORT
-                        rows_.other[at] = j
+                        springs.partner[at] = name
+                        springs.rest[at] = qd.max(rest, 0.01 * h)  # SHORT
+                        springs.other[at] = j
                     number += 1
                     load += stiff * (1.0 - rest / h)
     return number, load
 
 
 @qd.func
-def _close(i: qd.i32, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: Plasticity, single: qd.template(),
-           periodic: qd.template()) -> qd.i32:  # fmt: skip
+def _close(
+    i: qd.i32, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: Plasticity, single: qd.template(),
+    both: qd.template(), uniform: qd.template(), periodic: qd.template(),
+) -> qd.i32:  # fmt: skip
     """Fingerprint of the neighbours particle i should have a spring with."""
-    h = c.support[0]
     xi = x[i]
     mark = 0
+    closest = qd.select(c.compress[0] * c.stiffness[0] > 0.0, (1.0 - c.compress_yield[0]) * c.support[0], 0.0)
+    base = i * near.row[0]
+    column = near.column[0]
     for k in range(near.count[i]):
-        j = near.index[i * near.row[0] + k * near.column[0]]
-        r = separation(x[j], xi, torus, periodic).norm()
-        if r < h and p.inverse_mass[j] != 0.0:
+        j = near.index[base + k * column]
+        r2 = separation(x[j], xi, torus, periodic).norm_sqr()
+        if qd.static(not single):
             stiff, _, compress, _, compress_yield = _pair(i, j, p, c, single)
-            if r < (1.0 - compress_yield) * h and stiff > 0.0 and compress > 0.0:
-                mark += _tag(p.id[j])
+            closest = qd.select(compress * stiff > 0.0, (1.0 - compress_yield) * c.support[0], 0.0)
+        mark += _wanted(i, j, p, both, uniform) * qd.select(r2 < closest * closest, _tag(p.id[j]), 0)
     return mark
 
 
 @qd.func(requires_top_level=True)
 def adjust(
     p: Particles, x: Vectors, bins: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: Plasticity, springs: SpringRows,
-    where: Ints, reach: qd.f32, load: Floats, single: qd.template(), swept: qd.template(), growing: qd.template(),
-    periodic: qd.template(),
+    where: Ints, reach: qd.f32, drift: Ints, load: Floats, single: qd.template(), both: qd.template(),
+    growing: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 4 at positions x: lengths flow, springs end, springs begin; load_i = W_i = Δt² Σ k (1 − L/h).
 
-    ``bins``: where cells and lists were made; springs between particles that were farther apart there than ``reach`` [m]
-    are told apart from those that a sweep may visit (when ``swept``). ``growing``: whether any pair can get a spring at all.
+    ``bins``: where cells and lists were made; when only one end holds a spring, those between particles that were farther
+    apart there than ``reach`` [m] are told apart, and load_i counts them. ``drift``: bits of the farthest that x is from
+    bins [m]. ``growing``: whether any pair can get a spring at all.
     """
     for i in range(n):
         if p.inverse_mass[i] != 0.0:
-            kept, mark, total = _keep(i, p, x, bins, torus, c, springs, where, reach, single, swept, periodic)
+            kept, mark, total = _keep(i, p, x, bins, torus, c, springs, where, reach, drift, single, both, periodic)
             if qd.static(growing):
-                if _close(i, p, x, near, torus, c, single, periodic) != mark:
-                    kept, more = _add(i, kept, p, x, near, torus, c, springs, single, periodic)
-                    total += more
+                present = _close(i, p, x, near, torus, c, single, both, uniform, periodic)
+                if present != mark:
+                    kept, more = _add(i, kept, p, x, near, torus, c, springs, single, both, uniform, periodic)
+                    if qd.static(both):
+                        total += more
                     if kept > springs.width[0]:
                         qd.atomic_max(springs.needed[0], kept)
                         kept = springs.width[0]
@@ -217,33 +252,39 @@ def adjust(
 
 
 @qd.func
-def _pull(i: qd.i32, j: qd.i32, rest: qd.f32, p: Particles, x: Vectors, torus: Torus, c: Plasticity, single: qd.template(),
-          periodic: qd.template()):  # fmt: skip
+def _pull(
+    i: qd.i32, j: qd.i32, xi: vec3, rest: qd.f32, stiffness: qd.f32, h: qd.f32, p: Particles, x: Vectors, torus: Torus,
+    periodic: qd.template(),
+) -> vec3:  # fmt: skip
     """D of a spring (Algorithm 3)."""
-    h = c.support[0]
-    stiff = _stiffness(i, j, p, c, single)
-    d = separation(x[j], x[i], torus, periodic)
-    r = d.norm()
-    return stiff * qd.max(1.0 - rest / h, 0.0) * (rest - r) * unit(d, r, p.id[i], p.id[j])
+    d = separation(x[j], xi, torus, periodic)
+    r2 = d.dot(d)
+    stiff = stiffness * qd.max(1.0 - rest / h, 0.0)
+    result = (stiff * rest * qd.rsqrt(qd.max(r2, 1e-30)) - stiff) * d
+    if r2 < 1e-24:
+        result = stiff * rest * unit(d, 0.0, p.id[i], p.id[j])
+    return result
 
 
 @qd.func
-def _spring_out(i: qd.i32, p: Particles, x: Vectors, torus: Torus, c: Plasticity, springs: SpringRows,
-                single: qd.template(), uniform: qd.template(), periodic: qd.template()):  # fmt: skip
-    """Algorithm 3 for the springs of one particle with those of larger id, both ends at once."""
-    base = i * springs.row[0]
-    column = springs.column[0]
-    for a in range(springs.number[i]):
-        at = base + a * column
-        j = springs.other[at]
-        if j >= 0 and springs.partner[at] > p.id[i]:
-            push = _pull(i, j, springs.rest[at], p, x, torus, c, single, periodic)
-            if qd.static(uniform):
-                x[i] -= 0.5 * push
-                x[j] += 0.5 * push
-            else:
-                x[i] -= share_of(p.inverse_mass[i], p.inverse_mass[j]) * push
-                x[j] += share_of(p.inverse_mass[j], p.inverse_mass[i]) * push
+def _spring(
+    i: qd.i32, a: qd.i32, far: qd.template(), p: Particles, x: Vectors, torus: Torus, c: Plasticity, springs: SpringRows,
+    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Algorithm 3 for one spring, both ends at once; ``far``: if it is one that a parallel sweep leaves out."""
+    at = i * springs.row[0] + a * springs.column[0]
+    j = springs.other[at]
+    if qd.static(far):
+        j = -2 - j
+    if j >= 0:
+        stiffness = _stiffness(i, j, p, c, single)
+        push = _pull(i, j, x[i], springs.rest[at], stiffness, c.support[0], p, x, torus, periodic)
+        if qd.static(uniform):
+            x[i] = x[i] - 0.5 * push
+            x[j] = x[j] + 0.5 * push
+        else:
+            x[i] = x[i] - share_of(p.inverse_mass[i], p.inverse_mass[j]) * push
+            x[j] = x[j] + share_of(p.inverse_mass[j], p.inverse_mass[i]) * push
 
 
 @qd.func
@@ -251,49 +292,70 @@ def spring_block(
     task: qd.i32, schedule: Schedule, p: Particles, x: Vectors, torus: Torus, c: Plasticity, springs: SpringRows,
     single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """Algorithm 3 for the particles of a block, one by one."""
+    """Algorithm 3 for the springs of the particles of a block, one by one.
+
+    The springs of one particle wait for each other, because each starts from where the one before has moved it. Four particles
+    take turns, so that a core has something to do meanwhile: another order, as good as any.
+    """
     block = block_of(task, schedule)
     for row in range(rows(block)):
         first, last = run_of(block, row, schedule)
-        for place in range(first, last):
-            i = schedule.order[place]
-            if i >= 0:
-                _spring_out(i, p, x, torus, c, springs, single, uniform, periodic)
+        for quarter in range((last - first + 3) // 4):
+            who = qd.Vector([-1, -1, -1, -1])
+            number = qd.Vector([0, 0, 0, 0])
+            for lane in qd.static(range(4)):
+                place = first + 4 * quarter + lane
+                who[lane] = qd.select(place < last, schedule.order[qd.min(place, last - 1)], -1)
+                number[lane] = qd.select(who[lane] >= 0, springs.number[qd.max(who[lane], 0)], 0)
+            for a in range(number.max()):
+                for lane in qd.static(range(4)):
+                    if a < number[lane]:
+                        _spring(who[lane], a, False, p, x, torus, c, springs, single, uniform, periodic)
+
+
+@qd.func(requires_top_level=True)
+def far_springs(
+    p: Particles, x: Vectors, number: qd.i32, order: Ints, torus: Torus, c: Plasticity, springs: SpringRows, load: Floats,
+    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Algorithm 3 for springs between particles too far apart for a parallel sweep, one by one; there are few."""
+    for _ in range(1):
+        for place in range(number):
+            i = order[place]
+            if i >= 0 and load[qd.max(i, 0)] > 0.0:
+                for a in range(springs.number[i]):
+                    _spring(i, a, True, p, x, torus, c, springs, single, uniform, periodic)
 
 
 @qd.func(requires_top_level=True)
 def pulls(
     p: Particles, x: Vectors, n: qd.i32, torus: Torus, c: Plasticity, springs: SpringRows, load: Floats, displacement: Vectors,
-    far_only: qd.template(), single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """What all particles move by when all springs act at once, each scaled by min(1, 5/W) of the end with the larger W.
-
-    ``far_only``: just the springs a sweep had to leave out.
-    """
+    """What all particles move by when all springs act at once, each scaled by min(1, 5/W) of the end with the larger W."""
     for i in range(n):
         total = vec3(0.0)
         if p.inverse_mass[i] > 0.0:
             base = i * springs.row[0]
             column = springs.column[0]
+            xi = x[i]
             for a in range(springs.number[i]):
                 at = base + a * column
                 j = springs.other[at]
-                if qd.static(far_only):
-                    j = -2 - j
-                if j >= 0:
-                    push = _pull(i, j, springs.rest[at], p, x, torus, c, single, periodic)
-                    push *= qd.min(1.0, 5.0 / qd.max(qd.max(load[i], load[j]), 1e-30))
-                    if qd.static(uniform):
-                        total -= 0.5 * push
-                    else:
-                        total -= share_of(p.inverse_mass[i], p.inverse_mass[j]) * push
+                stiffness = _stiffness(i, j, p, c, single)
+                push = _pull(i, j, xi, springs.rest[at], stiffness, c.support[0], p, x, torus, periodic)
+                push *= qd.min(1.0, 5.0 / qd.max(qd.max(load[i], load[j]), 1e-30))
+                if qd.static(uniform):
+                    total -= 0.5 * push
+                else:
+                    total -= share_of(p.inverse_mass[i], p.inverse_mass[j]) * push
         displacement[i] = total
 
 
 @qd.kernel(fastcache=True)
 def freeze_kernel(
     p: Particles, n: qd.i32, near: NeighborList, torus: Torus, c: Plasticity, springs: SpringRows, single: qd.Template,
-    periodic: qd.Template,
+    both: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """Every pair closer than h gets a spring of its present length; all other springs end."""
     for i in range(n):
@@ -303,7 +365,7 @@ def freeze_kernel(
                 j = near.index[i * near.row[0] + k * near.column[0]]
                 r = separation(p.position[j], p.position[i], torus, periodic).norm()
                 stiff = _stiffness(i, j, p, c, single)
-                if r < c.support[0] and p.inverse_mass[j] != 0.0 and stiff > 0.0:
+                if r < c.support[0] and stiff > 0.0 and _wanted(i, j, p, both, False) == 1:
                     if number < springs.width[0]:
                         at = i * springs.row[0] + number * springs.column[0]
                         springs.partner[at] = p.id[j]
@@ -323,3 +385,34 @@ def on_host(world: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     mine = np.broadcast_to(world.get("id")[:, None], partner.shape)
     once = used & (mine < partner)
     return mine[once], partner[once], rest[once]
+
+
+def hold(world: Any, both: bool) -> None:
+    """Makes one end of every spring hold it, or both: rows that are already so stay as they are, to the bit."""
+    if not world.count:
+        return
+    number = world.carried["number"].get(world.count)[:, 0]
+    partner = world.carried["partner"].get(world.count)
+    mine = world.get("id")
+    used = np.arange(partner.shape[1]) < number[:, None]
+    twice = bool((used & (mine[:, None] > partner)).any())
+    if twice == both or not used.any():
+        return
+    owner, other, rest = on_host(world)
+    if both:
+        owner, other, rest = np.concatenate([owner, other]), np.concatenate([other, owner]), np.concatenate([rest, rest])
+    at = np.full(int(mine.max()) + 1, -1)
+    at[mine] = np.arange(world.count)
+    there = (at[owner] >= 0) & (other < len(at))
+    there[there] = at[other[there]] >= 0
+    owner, other, rest = at[owner[there]], other[there], rest[there]
+    order = np.argsort(owner, kind="stable")
+    owner, other, rest = owner[order], other[order], rest[order]
+    number = np.bincount(owner, minlength=world.count).astype(np.int32)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(number) - number, number)
+    width = max(FIRST_WIDTH, int(number.max()) + 4)
+    partners, rests = np.full((world.count, width), -1, np.int32), np.zeros((world.count, width), np.float32)
+    partners[owner, place], rests[owner, place] = other, rest
+    world.carried["partner"].set(partners)
+    world.carried["rest"].set(rests)
+    world.carried["number"].set(number[:, None])

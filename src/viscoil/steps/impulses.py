@@ -15,7 +15,7 @@ import quadrants as qd
 from viscoil.constraints.double_density import share_of
 from viscoil.particles import Floats, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
-from viscoil.sph.schedule import Schedule, block_of, rows, run_of
+from viscoil.sph.schedule import Hits, Schedule, block_of, rows, run_of
 
 
 @dataclass(frozen=True)
@@ -38,37 +38,53 @@ def _strength(i: qd.i32, j: qd.i32, p: Particles, c: ImpulseNumbers, single: qd.
 
 @qd.func
 def _damp(
-    i: qd.i32, p: Particles, v: Vectors, near: NeighborList, torus: Torus, c: ImpulseNumbers,
+    i: qd.i32, slot: qd.i32, p: Particles, v: Vectors, near: NeighborList, torus: Torus, c: ImpulseNumbers, hits: Hits,
     single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """Algorithm 5 for the pairs of one particle with those of larger id."""
+    """Algorithm 5 for the pairs of one particle with those of larger id; solids' samples have no list and count as larger."""
     h = c.support[0]
     xi = p.position[i]
-    vi = v[i]
+    mine = p.id[i]
     base = i * near.row[0]
     column = near.column[0]
+    first = slot * near.width[0]
+    end = first
     for k in range(near.count[i]):
         j = near.index[base + k * column]
         d = separation(p.position[j], xi, torus, periodic)
         r2 = d.dot(d)
-        if r2 < h * h and r2 > 0.0:
-            r = qd.sqrt(r2)
-            u = (vi - v[j]).dot(d) / r
-            # Solids' samples have no list of their own: their pairs are always taken from this end.
-            if u > 0.0 and (p.id[i] < p.id[j] or p.inverse_mass[j] == 0.0):
-                impulse = qd.min((1.0 - r / h) * (_strength(i, j, p, c, single) + c.quadratic[0] * u), 1.0) * u / r * d
-                if qd.static(uniform):
-                    vi -= 0.5 * impulse
-                    v[j] += 0.5 * impulse
-                else:
-                    vi -= share_of(p.inverse_mass[i], p.inverse_mass[j]) * impulse
-                    v[j] += share_of(p.inverse_mass[j], p.inverse_mass[i]) * impulse
+        hits.index[end] = j
+        hits.weight[end] = r2
+        later = qd.select(p.id[j] > mine, 1, 0)
+        if qd.static(not uniform):
+            later = qd.select(p.inverse_mass[j] == 0.0, 1, later)
+        end += qd.select(r2 < h * h, later, 0)  # not "and", which is a branch
+    vi = v[i]
+    quadratic = c.quadratic[0]
+    strength = c.linear[0]
+    for a in range(first, end):
+        j = hits.index[a]
+        d = separation(p.position[j], xi, torus, periodic)
+        towards = (vi - v[j]).dot(d)
+        if towards > 0.0:  # which coinciding particles never have
+            inverse = 1.0 / qd.sqrt(hits.weight[a])
+            u = towards * inverse
+            if qd.static(not single):
+                strength = _strength(i, j, p, c, single)
+            part = (1.0 - hits.weight[a] * inverse / h) * (strength + quadratic * u)
+            impulse = qd.min(part, 1.0) * u * inverse * d
+            if qd.static(uniform):
+                vi -= 0.5 * impulse
+                v[j] = v[j] + 0.5 * impulse
+            else:
+                vi -= share_of(p.inverse_mass[i], p.inverse_mass[j]) * impulse
+                v[j] = v[j] + share_of(p.inverse_mass[j], p.inverse_mass[i]) * impulse
     v[i] = vi
 
 
 @qd.func
 def damp_block(
-    task: qd.i32, schedule: Schedule, p: Particles, v: Vectors, near: NeighborList, torus: Torus, c: ImpulseNumbers,
+    task: qd.i32, schedule: Schedule, p: Particles, v: Vectors, near: NeighborList, torus: Torus, c: ImpulseNumbers, hits: Hits,
     single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 5 for the particles of a block, one by one."""
@@ -78,7 +94,7 @@ def damp_block(
         for place in range(first, last):
             i = schedule.order[place]
             if i >= 0:
-                _damp(i, p, v, near, torus, c, single, uniform, periodic)
+                _damp(i, task, p, v, near, torus, c, hits, single, uniform, periodic)
 
 
 @qd.func
@@ -123,8 +139,8 @@ def damped(
                 for lane in qd.static(range(lanes())):
                     j = found[lane]
                     direction, w, u = _approach(i, j, p, v, torus, c.support[0], periodic)
-                    part = qd.min(w * (_strength(i, j, p, c, single) + c.quadratic[0] * u), 1.0)
-                    size = 0.5 * u * part * qd.min(1.0, 4.0 / qd.max(qd.max(rate[i], rate[j]), 1e-30))
+                    limit = qd.min(1.0, 4.0 / qd.max(qd.max(rate[i], rate[j]), 1e-30))
+                    size = 0.5 * u * qd.min(limit * w * (_strength(i, j, p, c, single) + c.quadratic[0] * u), 1.0)
                     if qd.static(not uniform):
                         size *= 2.0 * share_of(p.inverse_mass[i], p.inverse_mass[j])
                     total -= size * direction

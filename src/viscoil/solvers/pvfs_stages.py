@@ -1,0 +1,207 @@
+"""The stages of a step of PVFS (Clavet et al. 2005), each one launch. Line and algorithm numbers are the paper's."""
+
+from dataclasses import dataclass
+
+import quadrants as qd
+
+from viscoil.constraints.double_density import DoubleDensityNumbers, displacements, pressures, relax_block
+from viscoil.constraints.wet_contact import wet_contact
+from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
+from viscoil.solids.sdf import Parts, Solids
+from viscoil.solvers.solver import StepNumbers
+from viscoil.sph.neighbors import NeighborList, Torus
+from viscoil.sph.schedule import Hits, Schedule, begin_sweep, find_ids, in_line, narrow, next_colour, ranks, tasks
+from viscoil.sph.springs import Plasticity, SpringRows, adjust, far_springs, pulls, spring_block
+from viscoil.steps.impulses import ImpulseNumbers, damp_block, damped, rates
+from viscoil.steps.integrate import finite, moved, wrapped
+
+VECTORS = ("x", "before", "aim", "velocity", "displacement", "pressure")
+
+
+@dataclass(frozen=True)
+class SweepNumbers:
+    """One element each."""
+
+    places: Ints  # places in the schedule
+    reach: Floats  # radius of the neighbour search [m]
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory of one step."""
+
+    x: Vectors  # positions as they are being corrected [m]
+    before: Vectors  # positions before the step, moved along with what is extracted from solids [m]
+    aim: Vectors  # where velocities alone lead [m]
+    velocity: Vectors  # [m/s]
+    displacement: Vectors  # [m]
+    pressure: Vectors  # P Δt² [m], P' Δt² [m], limiter; velocities under way in the viscosity
+    load: Floats  # W of springs; V of impulses
+    rank: Ints  # scrambled ids
+    where: Ints  # [id] index
+    drift: Ints  # [1] bits of the farthest that viscosity moved a predicted position [m]
+    counts: Ints  # pairs, limited pairs
+
+
+@qd.kernel(graph=True, fastcache=True)
+def predict_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch):
+    """Lines 1–3 and 6–10: gravity, saved positions, predicted positions."""
+    for i in range(k.count[0]):
+        g = vec3(k.gx[0], k.gy[0], k.gz[0])
+        x = moved(i, p, k.dt[0], g, solids)
+        s.before[i] = p.position[i]
+        s.velocity[i] = (x - p.position[i]) / k.dt[0]
+        if p.inverse_mass[i] > 0.0:
+            s.velocity[i] = p.velocity[i] + k.dt[0] * g
+        s.aim[i] = x
+        s.x[i] = x
+        if i == 0:
+            s.drift[0] = 0
+    ranks(p.id, k.count[0], s.rank)
+
+
+@qd.kernel(fastcache=True)
+def find_ids_stage(p: Particles, n: qd.i32, all_ids: qd.i32, where: Ints):
+    find_ids(p.id, n, all_ids, where)
+
+
+@qd.kernel(fastcache=True)
+def line_up_stage(sequence: Ints, number: qd.i32, where: Ints, schedule: Schedule):
+    in_line(sequence, number, where, schedule)
+
+
+@qd.func(requires_top_level=True)
+def _aim_again(p: Particles, k: StepNumbers, s: Scratch):
+    """Lines 9–10 with the velocities as they are now."""
+    for i in range(k.count[0]):
+        if p.inverse_mass[i] > 0.0:
+            s.x[i] = p.position[i] + k.dt[0] * s.velocity[i]
+            s.aim[i] = s.x[i]
+
+
+@qd.func(requires_top_level=True)
+def _displace(k: StepNumbers, s: Scratch):
+    for i in range(k.count[0]):
+        s.x[i] += s.displacement[i]
+
+
+@qd.kernel(graph=True, fastcache=True)
+def viscosity_sweep(
+    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: ImpulseNumbers, schedule: Schedule,
+    hits: Hits, s: Scratch, bins: Vectors, single: qd.Template, uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Line 5 (Algorithm 5), pair after pair."""
+    begin_sweep(left, schedule)
+    while qd.graph.do_while(left):
+        qd.loop_config(block_dim=qd.static(narrow()))
+        for task in range(tasks(schedule)):
+            damp_block(task, schedule, p, s.velocity, near, torus, c, hits, single, uniform, periodic)
+        next_colour(left, schedule)
+    for i in range(k.count[0]):
+        bins[i] = s.x[i]
+    _aim_again(p, k, s)
+    for i in range(k.count[0]):
+        bits = qd.bit_cast((s.x[i] - bins[i]).norm(), qd.i32)
+        if bits > s.drift[0]:
+            qd.atomic_max(s.drift[0], bits)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def viscosity_at_once(
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: ImpulseNumbers, s: Scratch,
+    single: qd.Template, uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Line 5 (Algorithm 5), all pairs together."""
+    rates(p, s.velocity, k.count[0], near, torus, c, s.load, single, periodic)
+    damped(p, s.velocity, k.count[0], near, torus, c, s.load, s.pressure, single, uniform, periodic)
+    for i in range(k.count[0]):
+        s.velocity[i] = s.pressure[i]
+    _aim_again(p, k, s)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def adjust_stage(
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: Plasticity, springs: SpringRows, s: Scratch,
+    bins: Vectors, n: SweepNumbers, single: qd.Template, both: qd.Template, growing: qd.Template, uniform: qd.Template,
+    periodic: qd.Template,
+):  # fmt: skip
+    """Line 12 (Algorithm 4)."""
+    adjust(
+        p, s.x, bins, k.count[0], near, torus, c, springs, s.where, n.reach[0], s.drift, s.load,
+        single, both, growing, uniform, periodic,
+    )  # fmt: skip
+
+
+@qd.kernel(graph=True, fastcache=True)
+def spring_sweep(
+    left: Flag, p: Particles, torus: Torus, c: Plasticity, springs: SpringRows, schedule: Schedule, n: SweepNumbers, s: Scratch,
+    single: qd.Template, uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Line 15 (Algorithm 3), spring after spring; those that are too long for a parallel sweep come last."""
+    begin_sweep(left, schedule)
+    while qd.graph.do_while(left):
+        qd.loop_config(block_dim=qd.static(narrow()))
+        for task in range(tasks(schedule)):
+            spring_block(task, schedule, p, s.x, torus, c, springs, single, uniform, periodic)
+        next_colour(left, schedule)
+    far_springs(p, s.x, n.places[0], schedule.order, torus, c, springs, s.load, single, uniform, periodic)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def springs_at_once(
+    p: Particles, k: StepNumbers, torus: Torus, c: Plasticity, springs: SpringRows, s: Scratch,
+    single: qd.Template, uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Line 15 (Algorithm 3), all springs together."""
+    pulls(p, s.x, k.count[0], torus, c, springs, s.load, s.displacement, single, uniform, periodic)
+    _displace(k, s)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def relax_sweep(
+    left: Flag, p: Particles, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, schedule: Schedule, hits: Hits,
+    s: Scratch, uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Line 16 (Algorithm 2), particle after particle."""
+    begin_sweep(left, schedule)
+    while qd.graph.do_while(left):
+        qd.loop_config(block_dim=qd.static(narrow()))
+        for task in range(tasks(schedule)):
+            relax_block(task, schedule, p, s.x, near, torus, c, hits, uniform, periodic)
+        next_colour(left, schedule)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def relax_at_once(
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, s: Scratch,
+    uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Line 16 (Algorithm 2), all particles together."""
+    pressures(s.x, k.count[0], near, torus, c, s.pressure, s.counts, periodic)
+    displacements(p, s.x, k.count[0], near, torus, c, s.pressure, s.displacement, s.counts, uniform, periodic)
+    _displace(k, s)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def finish_stage(
+    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, stickiness: Floats, s: Scratch, status: Ints,
+    touching: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """Lines 17–20: collisions (Algorithm 6) and velocities.
+
+    v + (x − aim)/Δt is (x − x_prev)/Δt without losing the digits that two places have in common.
+    """
+    if qd.static(touching):
+        wet_contact(p, s.x, s.before, k.count[0], k.dt[0], k.radius[0], k.solids[0], solids, parts, stickiness)
+    for i in range(k.count[0]):
+        x = s.x[i]
+        way = x - p.position[i]
+        v = s.velocity[i]
+        if finite(x) == 0 or way.dot(way) > k.farthest[0] * k.farthest[0]:
+            qd.atomic_min(status[0], p.id[i])
+        elif p.inverse_mass[i] > 0.0:
+            v += ((x - s.aim[i]) - (s.before[i] - p.position[i])) / k.dt[0]
+            qd.atomic_max(status[1], qd.bit_cast(v.norm(), qd.i32))
+            x = wrapped(x, torus, periodic)
+        p.velocity[i] = v
+        p.position[i] = x
