@@ -44,8 +44,9 @@ from viscoil.steps.impulses import ImpulseNumbers
 from viscoil.units import Count, Quantity, Slider, Time
 
 PUBLISHED = 0.004  # k̂ of the paper
+RESTING = 0.37  # spacing of fluid at rest, in supports, measured inside large drops
 STABLE = 0.008  # largest k̂(Δt/τ)² that was stable, measured; twice that explodes
-CAREFUL = 0.006  # what steps are chosen for: compressed fluid is stiffer
+CAREFUL = {"sequential": 0.006, "coloured": 0.006, "jacobi": 0.004}  # what steps are chosen for: compressed fluid is stiffer
 SPRINGY = {"sequential": 2.0, "coloured": 2.0, "jacobi": 0.3}  # largest kΔt² of springs; beyond, jacobi's limit softens them
 VISCOUS = {"sequential": 1.0, "coloured": 1.0, "jacobi": 0.3}  # largest σΔt of which nine tenths act, measured on shear waves
 MOST_STEPS = 100  # per 1/30 s, that viscosity may ask for
@@ -65,8 +66,8 @@ class PVFSParams(SolverParams):
     """[solver] method = "pvfs"."""
 
     method: Literal["pvfs"] = "pvfs"
-    support: Annotated[float, Quantity("number", at_least=1.5, at_most=4.0)] = 2.63
-    """support radius h, in particle spacings: fluid at rest has a spacing of 0.38 h"""
+    support: Annotated[float, Quantity("number", at_least=1.5, at_most=4.0)] = 2.7
+    """support radius h, in particle spacings: fluid at rest has a spacing of 0.37 h"""
     margin: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5)] = 0.1
     """neighbours are listed within (1 + margin) h: a list that stays good while particles are relaxed"""
     relaxation: Literal["auto", "coloured", "sequential", "jacobi"] = "auto"
@@ -144,7 +145,7 @@ class PVFS(Method):
         self._width, self._needed = (allocate_array(qd.i32, 1) for _ in range(2))
         self._colour = allocate_array(qd.i32, 1)
         self._sequence: Any = None  # ids in the order of a sequential sweep
-        self._steps = self._count = 0
+        self._steps = self._count = self._since = 0
         self._now = 0.0
         self.carried = carried_springs(striped=backend.current().is_gpu)
         world.neighbors.multiple = 4  # an even number of blocks along each axis: eight colours
@@ -170,6 +171,11 @@ class PVFS(Method):
             )
         self._params = params
         self.notes = [self._choice()]
+        if not 0.95 < params.support * RESTING < 1.05:
+            self.notes.append(
+                f"pvfs: fluid rests at a spacing of {RESTING} h, but is filled at {1 / params.support:.3g} h: it will "
+                f"{'shrink' if params.support * RESTING < 1 else 'swell'} at once; expected a support of {1 / RESTING:.2g}"
+            )
 
     def resize(self, capacity: int) -> None:
         """Scratch for ``capacity`` particles."""
@@ -179,10 +185,11 @@ class PVFS(Method):
             rank=allocate_array(qd.i32, capacity),
             where=allocate_array(qd.i32, 1),
             drift=allocate_array(qd.i32, 1),
-            counts=allocate_array(qd.i32, 2 * COUNTERS),
+            counts=allocate_array(qd.i32, 3 * COUNTERS),
         )
         self._bins = allocate_array(vec3, capacity)
         self._other = allocate_array(qd.i32, 1)
+        self._sprung = True  # whether there may be springs from before
         self._held: bool | None = None  # whether both ends hold springs; not known after a restart
 
     # --- choices -------------------------------------------------------------------------------------------------------
@@ -218,7 +225,7 @@ class PVFS(Method):
 
     def _stable_steps(self) -> int:
         """Steps per 1/30 s that the density relaxation needs."""
-        return max(1, math.ceil(math.sqrt(self._stiffness_of(self.params) * TAU**2 / self._h / CAREFUL) - 1e-4))
+        return max(1, math.ceil(math.sqrt(self._stiffness_of(self.params) * TAU**2 / self._h / CAREFUL[self.form]) - 1e-4))
 
     def longest_step(self, world: Any) -> tuple[float, str]:
         """Longest stable step [s], and what sets it."""
@@ -232,7 +239,7 @@ class PVFS(Method):
         if not self.params.substeps and (thickest := max((matter.linear for matter in self._matter), default=0.0)) > 0:
             limit = max(VISCOUS[self.form] / thickest, TAU / MOST_STEPS)
             limits.append((limit, f"viscosity of {thickest:.3g} 1/s"))
-            if limit * thickest > 1.001 * VISCOUS[self.form] and len(self.notes) < 2:
+            if limit * thickest > 1.001 * VISCOUS[self.form] and not any("viscosity" in note for note in self.notes):
                 acting = 100 * VISCOUS[self.form] / (limit * thickest)
                 self.notes.append(f"pvfs: only about {acting:.2g} % of the viscosity acts, with {MOST_STEPS} steps per 1/30 s")
         return min(limits)
@@ -247,9 +254,13 @@ class PVFS(Method):
         self._matter = [matter_of(material, self.params, self._h) for material in self._materials]
         self._read_for = self.params.model_copy()
 
-    def _tables(self, dt: float) -> tuple[ImpulseNumbers, Plasticity, Floats]:
+    def _springy(self) -> bool:
+        """Whether any material has springs now."""
         if self._read_for != self.params:
             self._read_materials()
+        return any(matter.spring > 0 for matter in self._matter)
+
+    def _tables(self, dt: float) -> tuple[ImpulseNumbers, Plasticity, Floats]:
         matter = self._matter
         beta = 0.1 / self._h if self.params.quadratic_viscosity is None else self.params.quadratic_viscosity
         impulses = self._impulses.set(
@@ -299,6 +310,8 @@ class PVFS(Method):
         """Every pair within h gets a spring of its present length: a body remembers its shape from now on."""
         if not world.count:
             return
+        if not self._springy():
+            return
         plasticity = self._tables(TAU)[1]
         world.neighbors.find(world.particles.position, world.particles, world.count)
         while needed := world.neighbors.overflow():
@@ -333,6 +346,10 @@ class PVFS(Method):
         if self._held is not both:  # a restart from another device, or another relaxation
             hold(world, both)
             self._held = both
+        springy = self._springy()
+        if self._sprung and not springy:  # nobody would let them flow, and they would come back as they were
+            self.clear(world)
+        self._sprung = springy
         events = [SpringEvent(time=0.0, do="freeze")] if self.params.freeze_at_start else []
         for event in [*events, *self.params.events]:
             if begin <= event.time < end:
@@ -345,9 +362,9 @@ class PVFS(Method):
         near, torus, periodic, uniform = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic, world.uniform
         solids, parts, left = world.solids.device, world.solids.parts, backend.loop_counter()
         self._gravity = math.hypot(*world.gravity)
-        k = step_numbers(self._step, world, c, dt)
+        k, springy = step_numbers(self._step, world, c, dt), self._springy()
         impulses, plasticity, stickiness = self._tables(dt)
-        springy, single = any(m.spring > 0 for m in self._matter), len(self._matter) == 1
+        single = len(self._matter) == 1
         at_once = self.form == "jacobi"
         with world.stages("integrate"):
             predict_stage(p, k, solids, s)
@@ -385,6 +402,7 @@ class PVFS(Method):
         with world.stages("contact"):
             finish_stage(p, k, torus, solids, parts, stickiness, s, world.status, len(world.solids) > 0, periodic)
         self._steps += 1
+        self._since += 1
         self._count = world.count
 
     def _density_numbers(self, dt: float) -> DoubleDensityNumbers:
@@ -429,13 +447,15 @@ class PVFS(Method):
         return used
 
     def metrics(self) -> dict[str, float]:
-        """Springs per particle, share of pairs whose displacement was limited (jacobi), and the stiffness k [m/s²]."""
-        counts = self.scratch.counts.to_numpy().astype(np.int64).reshape(2, COUNTERS).sum(axis=1)
+        """Springs per particle, shares of pairs and springs that jacobi had to limit, and the stiffness k [m/s²]."""
+        counts = self.scratch.counts.to_numpy().astype(np.int64).reshape(3, COUNTERS).sum(axis=1)
         self.scratch.counts.fill(0)
         springs = int(self.carried["number"].get(self._count).sum()) if self._count else 0
+        steps, self._since = max(self._since, 1), 0
         return {
-            "springs": springs / max(self._count, 1) / (2 if self._held else 1),
+            "springs": springs / max(self._count, 1) / (2 if self.form == "jacobi" else 1),
             "limited_pairs": float(counts[1] / max(counts[0], 1)),
+            "limited_springs": float(counts[2] / max(springs * steps, 1)),
             "stiffness": self._k_of(self.params),
         }
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import quadrants as qd
 
-from viscoil.constraints.double_density import share_of
 from viscoil.particles import Floats, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
+from viscoil.sph.pairs import share_of
 from viscoil.sph.schedule import Hits, Schedule, block_of, rows, run_of
 
 
