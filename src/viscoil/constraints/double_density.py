@@ -57,7 +57,7 @@ def densities(i: qd.i32, x: Vectors, near: NeighborList, torus: Torus, h: qd.f32
 
 @qd.func
 def _relax(
-    i: qd.i32, slot: qd.i32, p: Particles, x: Vectors, shift: Vectors, near: NeighborList, torus: Torus,
+    i: qd.i32, worker: qd.i32, p: Particles, x: Vectors, shift: Vectors, near: NeighborList, torus: Torus,
     c: DoubleDensityNumbers, hits: Hits, uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 2 for one particle: neighbours move at once, itself when all have.
@@ -68,7 +68,7 @@ def _relax(
     xi = x[i]
     base = i * near.row[0]
     column = near.column[0]  # outside of the loop: for all the compiler knows, what is stored there could change it
-    first = slot * near.width[0]
+    first = worker * near.width[0]
     end = first
     for k in range(near.count[i]):
         j = near.index[base + k * column]
@@ -106,7 +106,7 @@ def _relax(
 
 @qd.func
 def relax_block(
-    task: qd.i32, schedule: Schedule, p: Particles, x: Vectors, shift: Vectors, near: NeighborList, torus: Torus,
+    task: qd.i32, worker: qd.i32, schedule: Schedule, p: Particles, x: Vectors, shift: Vectors, near: NeighborList, torus: Torus,
     c: DoubleDensityNumbers, hits: Hits, uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 2 for the particles of a block, one by one."""
@@ -116,7 +116,7 @@ def relax_block(
         for place in range(first, last):
             i = schedule.order[place]
             if i >= 0:
-                _relax(i, task, p, x, shift, near, torus, c, hits, uniform, periodic)
+                _relax(i, worker, p, x, shift, near, torus, c, hits, uniform, periodic)
 
 
 @qd.func(requires_top_level=True)

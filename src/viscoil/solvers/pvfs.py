@@ -37,7 +37,7 @@ from viscoil.solvers.pvfs_stages import (
     viscosity_sweep,
 )
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
-from viscoil.sph.schedule import Hits, Schedule, hits_for, ids_by_rank, line_schedule
+from viscoil.sph.schedule import Schedule, hits_for, ids_by_rank, line_schedule
 from viscoil.sph.springs import Plasticity, SpringRows, carried_springs, freeze_kernel, hold, on_host
 from viscoil.steps.impulses import ImpulseNumbers
 from viscoil.units import Count, Quantity, Slider, Time
@@ -140,9 +140,9 @@ class PVFS(Method):
         self.params = params
         self._step, self._density = Uploaded(StepNumbers), Uploaded(DoubleDensityNumbers)
         self._impulses, self._plasticity = Table(ImpulseNumbers), Table(Plasticity)
-        self._sweep, self._hits = Uploaded(SweepNumbers), hits_for((1, 1, 1), 1, None)
+        self._sweep, self._hits = Uploaded(SweepNumbers), hits_for(1, None)
         self._width, self._needed = (allocate_array(qd.i32, 1) for _ in range(2))
-        self._colour = allocate_array(qd.i32, 1)
+        self._colour = allocate_array(qd.i32, 2)
         self._sequence: Any = None  # ids in the order of a sequential sweep
         self._steps = self._count = self._since = 0
         self._now = 0.0
@@ -375,7 +375,8 @@ class PVFS(Method):
             predict_stage(p, k, solids, s, sweep, springy or in_order)
         with world.stages("neighbours"):
             world.neighbors.find(s.x, _Ranked(s.rank, p.inverse_mass), world.count)
-            schedule, hits = self._schedule(world, s, sweep), self._hits_for(world)
+            schedule = self._schedule(world, s, sweep)
+        hits = self._hits = hits_for(1 if at_once else world.neighbors.width, self._hits)
         bins = s.x
         if self._damping:
             with world.stages("viscosity"):
@@ -419,13 +420,6 @@ class PVFS(Method):
         if self.scratch.where.shape[0] < world.next_id:
             self.scratch = replace(self.scratch, where=allocate_array(qd.i32, int(1.5 * world.next_id)))
         return self.scratch
-
-    def _hits_for(self, world: Any) -> Hits:
-        """Room for what a sweep finds."""
-        if self.form != "jacobi":
-            dims = world.neighbors.dims if self.form == "coloured" else (1, 1, 1)
-            self._hits = hits_for(dims, world.neighbors.width, self._hits)
-        return self._hits
 
     def _schedule(self, world: Any, s: Scratch, sweep: SweepNumbers) -> Schedule:
         """Who is visited when: by cells, or in the fixed random order of the ids."""

@@ -11,7 +11,19 @@ from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import StepNumbers
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.pairs import displace
-from viscoil.sph.schedule import Hits, Schedule, begin_sweep, find_ids, in_line, narrow, next_colour, ranks, tasks
+from viscoil.sph.schedule import (
+    Hits,
+    Schedule,
+    apart,
+    begin_sweep,
+    find_ids,
+    in_line,
+    next_colour,
+    ranks,
+    sweepers,
+    take,
+    tasks,
+)
 from viscoil.sph.springs import Plasticity, SpringRows, adjust, far_springs, pulls, spring_block
 from viscoil.steps.impulses import ImpulseNumbers, damp_block, damped, rates
 from viscoil.steps.integrate import finite, moved, wrapped
@@ -93,9 +105,14 @@ def viscosity_sweep(
     """Line 5 (Algorithm 5), pair after pair."""
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
-        qd.loop_config(block_dim=qd.static(narrow()))
-        for task in range(tasks(schedule)):
-            damp_block(task, schedule, p, s.velocity, near, torus, c, hits, single, uniform, periodic)
+        for w in range(qd.static(sweepers() * apart())):
+            if w % qd.static(apart()) == 0:
+                task = take(schedule)
+                while task < tasks(schedule):
+                    damp_block(
+                        task, w // qd.static(apart()), schedule, p, s.velocity, near, torus, c, hits, single, uniform, periodic
+                    )
+                    task = take(schedule)
         next_colour(left, schedule)
     for i in range(k.count[0]):
         bins[i] = s.x[i]
@@ -140,9 +157,12 @@ def spring_sweep(
     """Line 15 (Algorithm 3), spring after spring; those that are too long for a parallel sweep come last."""
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
-        qd.loop_config(block_dim=qd.static(narrow()))
-        for task in range(tasks(schedule)):
-            spring_block(task, schedule, p, s.x, s.shift, torus, c, springs, single, uniform, periodic)
+        for w in range(qd.static(sweepers() * apart())):
+            if w % qd.static(apart()) == 0:
+                task = take(schedule)
+                while task < tasks(schedule):
+                    spring_block(task, schedule, p, s.x, s.shift, torus, c, springs, single, uniform, periodic)
+                    task = take(schedule)
         next_colour(left, schedule)
     far_springs(p, s.x, s.shift, n.places[0], schedule.order, torus, c, springs, s.load, single, uniform, periodic)
 
@@ -165,9 +185,14 @@ def relax_sweep(
     """Line 16 (Algorithm 2), particle after particle."""
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
-        qd.loop_config(block_dim=qd.static(narrow()))
-        for task in range(tasks(schedule)):
-            relax_block(task, schedule, p, s.x, s.shift, near, torus, c, hits, uniform, periodic)
+        for w in range(qd.static(sweepers() * apart())):
+            if w % qd.static(apart()) == 0:
+                task = take(schedule)
+                while task < tasks(schedule):
+                    relax_block(
+                        task, w // qd.static(apart()), schedule, p, s.x, s.shift, near, torus, c, hits, uniform, periodic
+                    )
+                    task = take(schedule)
         next_colour(left, schedule)
 
 
