@@ -106,8 +106,8 @@ def _relax(
 
 @qd.func
 def relax_block(
-    task: qd.i32, worker: qd.i32, schedule: Schedule, p: Particles, x: Vectors, shift: Vectors, near: NeighborList, torus: Torus,
-    c: DoubleDensityNumbers, hits: Hits, uniform: qd.template(), periodic: qd.template(),
+    task: qd.i32, worker: qd.i32, schedule: Schedule, p: Particles, x: Vectors, shift: Vectors, near: NeighborList,
+    torus: Torus, c: DoubleDensityNumbers, hits: Hits, uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 2 for the particles of a block, one by one."""
     block = block_of(task, schedule)

@@ -84,8 +84,8 @@ def _damp(
 
 @qd.func
 def damp_block(
-    task: qd.i32, worker: qd.i32, schedule: Schedule, p: Particles, v: Vectors, near: NeighborList, torus: Torus, c: ImpulseNumbers, hits: Hits,
-    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    task: qd.i32, worker: qd.i32, schedule: Schedule, p: Particles, v: Vectors, near: NeighborList, torus: Torus,
+    c: ImpulseNumbers, hits: Hits, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 5 for the particles of a block, one by one."""
     block = block_of(task, schedule)
