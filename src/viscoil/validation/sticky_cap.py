@@ -4,8 +4,8 @@ A cap 0.75 h thick hangs below a sphere of radius 1.5 h. Without attraction it f
 layer of particles has to carry all that hangs below it, so that k_stick d_stick/4, the largest pull of eq. 12, must be about
 ten times gravity.
 
-The shares are those of a separate implementation, whose cap was cut a little differently and whose particles could come nearer to
-the sphere; another random start changes them by 0.1. Hence the wide tolerance.
+The shares are those of a separate implementation, whose cap was cut a little differently and whose particles could come nearer
+to the sphere; another random start changes them by 0.1. Hence the wide tolerance.
 """
 
 from typing import Any
