@@ -26,7 +26,6 @@ from viscoil.solvers.pvfs_stages import (
     Scratch,
     SweepNumbers,
     adjust_stage,
-    find_ids_stage,
     finish_stage,
     line_up_stage,
     predict_stage,
@@ -289,9 +288,10 @@ class PVFS(Method):
         if self._other.shape != partner.array.shape:
             self._other = allocate_array(qd.i32, partner.array.shape[0])
             self._width.fill(partner.width)
-        return SpringRows(
-            partner.array, rest.array, number.array, self._other, partner.row, partner.column, self._width, self._needed
-        )
+        return _same(
+            self, "_held_rows", SpringRows, partner.array, rest.array, number.array, self._other, partner.row, partner.column,
+            self._width, self._needed,
+        )  # fmt: skip
 
     def short_of_room(self) -> int:
         """Places a particle wanted beyond those in its row, or 0."""
@@ -366,16 +366,17 @@ class PVFS(Method):
         impulses, plasticity, stickiness = self._tables(dt)
         single = len(self._matter) == 1
         at_once = self.form == "jacobi"
+        in_order = self.form == "sequential"
+        sweep = self._sweep.set(
+            ids=world.next_id, places=world.next_id if in_order else world.count, reach=world.neighbors.reach
+        )
+        s = self._with_room_for_ids(world)
         with world.stages("integrate"):
-            predict_stage(p, k, solids, s)
-            if springy or self.form == "sequential":
-                s = self._with_ids(world)
+            predict_stage(p, k, solids, s, sweep, springy or in_order)
         with world.stages("neighbours"):
             world.neighbors.find(s.x, _Ranked(s.rank, p.inverse_mass), world.count)
-            schedule = self._schedule(world, s)
-            hits = self._hits_for(world)
-        places = world.next_id if self.form == "sequential" else world.count
-        sweep, bins = self._sweep.set(places=places, reach=world.neighbors.reach), s.x
+            schedule, hits = self._schedule(world, s, sweep), self._hits_for(world)
+        bins = s.x
         if self._damping:
             with world.stages("viscosity"):
                 if at_once:
@@ -413,13 +414,11 @@ class PVFS(Method):
             limit=LIMIT * self._stiffness_of(self.params) * dt * dt / self._h,
         )  # fmt: skip
 
-    def _with_ids(self, world: Any) -> Scratch:
-        """Where each id is."""
-        s = self.scratch
-        if s.where.shape[0] < world.next_id:
-            s = self.scratch = replace(s, where=allocate_array(qd.i32, int(1.5 * world.next_id)))
-        find_ids_stage(world.particles, world.count, world.next_id, s.where)
-        return s
+    def _with_room_for_ids(self, world: Any) -> Scratch:
+        """Scratch in which every id has a place."""
+        if self.scratch.where.shape[0] < world.next_id:
+            self.scratch = replace(self.scratch, where=allocate_array(qd.i32, int(1.5 * world.next_id)))
+        return self.scratch
 
     def _hits_for(self, world: Any) -> Hits:
         """Room for what a sweep finds."""
@@ -428,16 +427,17 @@ class PVFS(Method):
             self._hits = hits_for(dims, world.neighbors.width, self._hits)
         return self._hits
 
-    def _schedule(self, world: Any, s: Scratch) -> Schedule:
+    def _schedule(self, world: Any, s: Scratch, sweep: SweepNumbers) -> Schedule:
         """Who is visited when: by cells, or in the fixed random order of the ids."""
         if self.form != "sequential":
-            return Schedule(world.neighbors.cells.order, world.neighbors.cells.start, world.neighbors.torus.whole, self._colour)
+            return _same(self, "_by_cells", Schedule, world.neighbors.cells.order, world.neighbors.cells.start,
+                         world.neighbors.torus.whole, self._colour)  # fmt: skip
         if self._sequence is None or self._sequence[0] != world.next_id:
             array = allocate_array(qd.i32, world.next_id)
             array.from_numpy(ids_by_rank(world.next_id))
             self._sequence = world.next_id, array, line_schedule(world.next_id, self._colour)
-        number, sequence, schedule = self._sequence
-        line_up_stage(sequence, number, s.where, schedule)
+        _, sequence, schedule = self._sequence
+        line_up_stage(sequence, s, sweep, schedule)
         return schedule
 
     # --- reports -----------------------------------------------------------------------------------------------------------
@@ -466,6 +466,15 @@ class _Ranked:
 
     id: Ints
     inverse_mass: Floats
+
+
+def _same(owner: Any, name: str, kind: type, *arrays: Any) -> Any:
+    """A dataclass of these arrays: the one made before as long as they are the same, which launches know by heart."""
+    made = getattr(owner, name, None)
+    if made is None or any(now is not then for now, then in zip(arrays, made[0], strict=True)):
+        made = arrays, kind(*arrays)
+        setattr(owner, name, made)
+    return made[1]
 
 
 def _depth_of(world: Any) -> float:

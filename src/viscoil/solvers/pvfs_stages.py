@@ -23,6 +23,7 @@ VECTORS = ("x", "before", "touched", "shift", "velocity", "displacement", "press
 class SweepNumbers:
     """One element each."""
 
+    ids: Ints  # ids ever given
     places: Ints  # places in the schedule
     reach: Floats  # radius of the neighbour search [m]
 
@@ -46,8 +47,8 @@ class Scratch:
 
 
 @qd.kernel(graph=True, fastcache=True)
-def predict_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch):
-    """Lines 1–3 and 6–10: gravity, saved positions, predicted positions."""
+def predict_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch, n: SweepNumbers, named: qd.Template):
+    """Lines 1–3 and 6–10: gravity, saved positions, predicted positions; where each id is, when ``named``."""
     for i in range(k.count[0]):
         g = vec3(k.gx[0], k.gy[0], k.gz[0])
         x = moved(i, p, k.dt[0], g, solids)
@@ -60,16 +61,14 @@ def predict_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch):
         if i == 0:
             s.drift[0] = 0
     ranks(p.id, k.count[0], s.rank)
+    if qd.static(named):
+        find_ids(p.id, k.count[0], n.ids[0], s.where)
 
 
-@qd.kernel(fastcache=True)
-def find_ids_stage(p: Particles, n: qd.i32, all_ids: qd.i32, where: Ints):
-    find_ids(p.id, n, all_ids, where)
-
-
-@qd.kernel(fastcache=True)
-def line_up_stage(sequence: Ints, number: qd.i32, where: Ints, schedule: Schedule):
-    in_line(sequence, number, where, schedule)
+@qd.kernel(graph=True, fastcache=True)
+def line_up_stage(sequence: Ints, s: Scratch, n: SweepNumbers, schedule: Schedule):
+    """Everybody in the fixed random order of a sequential sweep."""
+    in_line(sequence, n.ids[0], s.where, schedule)
 
 
 @qd.func(requires_top_level=True)

@@ -30,7 +30,7 @@ def gravity(ghat: float) -> tuple[float, float, float]:
 
 def scene(
     cells: tuple[int, int, int], frames: int, settings: dict[str, Any], ghat: float = 0.0, bottom: float | None = None,
-    every: int = 4, substeps: int = 1, friction: float = 0.1, **more: Any,
+    every: int = 4, substeps: int = 1, friction: float = 0.3, **more: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """A box of ``cells`` particles, a frame every ``every`` τ; ``bottom``: its height over a floor [h], None: no floor."""
     size = [n * SPACING for n in cells]

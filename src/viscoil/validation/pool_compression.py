@@ -2,6 +2,9 @@
 
 In SI units: h = 5 cm under 9.81 m/s². A pool in a box without side walls (periodic) rests; its density (eq. 1) rises with
 depth, and the line through it, from the surface down to the floor, tells the compression at the bottom.
+
+The pool as a whole sinks by more than that: at the floor and at the surface, where neighbours are missing, particles lie closer
+than inside; about one layer is lost so, however deep the pool.
 """
 
 from typing import Any
@@ -57,7 +60,7 @@ def _rested(trial: Trial, deep: int, asked: float, frames: int) -> dict[str, Any
     return {
         "compression": bottom / top - 1, "height": surface, "start": float(np.percentile(x[0][:, 1], 98)),
         "profile": (y, rho), "line": (np.array([0, surface]), np.array([bottom, top])), "metrics": sim.metrics(),
-        "calm": float(np.sqrt((speed * speed).mean()) / np.sqrt(G * surface * SUPPORT)),
+        "calm": float(np.sqrt((speed * speed).mean())) / (30 * SUPPORT),
     }  # fmt: skip
 
 
@@ -69,7 +72,8 @@ def _measure(trial: Trial) -> Outcome:
         checks += [
             at_most(f"asked {100 * asked:g} %: density at the floor over that at the surface − 1", pool["compression"], asked),
             at_least(f"asked {100 * asked:g} %: the same, in what was asked", pool["compression"] / asked, 0.25),
-            at_most(f"asked {100 * asked:g} %: speed (rms) at the end, in √(g depth)", pool["calm"], 0.02),
+            at_least(f"asked {100 * asked:g} %: height, in that of the start", pool["height"] / pool["start"], 0.85),
+            at_most(f"asked {100 * asked:g} %: speed (rms) at the end [h/τ]", pool["calm"], 0.05),
         ]
     return Outcome(checks, {"pools": pools})
 

