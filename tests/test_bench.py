@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from viscoil.bench import block, conformation, machine, paper, report, stages, yardstick
+from viscoil.bench import block, conformation, machine, paper, pvfs, report, stages, yardstick
 from viscoil.cli import main
 from viscoil.solvers.dcpbd import DCPBD
+from viscoil.solvers.pvfs import PVFS
 
 ROOT = Path(__file__).resolve().parent.parent
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="the yardstick needs g++")
@@ -165,8 +166,9 @@ def test_only_light_packages_are_needed():
         "import sys\n"
         "for name in ('matplotlib', 'trimesh', 'PIL', 'scipy'): sys.modules[name] = None\n"
         "import viscoil.bench.stages, viscoil.bench.report, viscoil.simulate, viscoil.cli\n"
-        "from viscoil.bench import block\n"
+        "from viscoil.bench import block, pvfs\n"
         "block.scene(3000)\n"
+        "pvfs.scene(pvfs.LOADS[0])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -227,3 +229,52 @@ def test_projections_are_compared():
 def test_an_unknown_load_is_named(capsys):
     assert main(["bench", "conformation", "--loads", "milion", "--device", "cpu"]) == 2
     assert 'no load "milion"' in (err := capsys.readouterr().err) and "million" in err
+
+
+# --- springs and plasticity --------------------------------------------------------------------------------------------
+def test_steps_with_springs_are_timed(monkeypatch):
+    monkeypatch.setattr(pvfs, "ROUNDS", 1)
+    monkeypatch.setattr(pvfs, "STEPS", 2)
+    tiny, wet = pvfs.Load("tiny", (6, 6, 6), True, 10.0, 100.0), pvfs.Load("wet", (6, 6, 6), False, None, None)
+    monkeypatch.setattr(pvfs, "LOADS", [tiny, wet])
+    result = pvfs.main(["tiny", "wet"], "cpu", None, ["coloured", "jacobi"])
+    assert [(row["name"], row["relaxation"]) for row in result["rows"]] == [
+        ("tiny", "coloured"), ("tiny", "jacobi"), ("wet", "coloured"), ("wet", "jacobi")
+    ]  # fmt: skip
+    for row in result["rows"]:
+        assert row["particles"] == 216 and row["seconds"] >= row["fastest"] > 0 and row["bytes"] is None
+        assert row["rate"] == pytest.approx(216 / row["seconds"]) and 40 < row["neighbours"] < 140
+        assert list(row["stages"]) == list(PVFS.stages)
+        springy = row["name"] == "tiny"
+        assert (row["springs"] > 15) is springy and (row["stages"]["springs"] > 0) is springy
+    text = pvfs.table({**result, "machine": {**result["machine"], "load": 1000.0}})
+    assert "tiny, jacobi: springs cost" in text and "wet, jacobi" not in text and "was busy (load 1000" in text
+    assert "10.5 Mp·st/s" in text and "39.8 Mp·st/s" in text and "viscoelastic_cpu" in text
+    assert "was busy" not in pvfs.table({**result, "machine": {**result["machine"], "load": 0.0}})
+
+
+def test_loads_of_springs_are_the_papers():
+    by_name = {load.name: load for load in pvfs.LOADS}
+    assert [int(np.prod(load.edges)) for load in pvfs.LOADS] == [1000, 20384, 20384, 1_000_000]
+    assert by_name["1k"].paper == 100 and by_name["20k"].paper == 2000  # 10 frames/s and 0.5 frames/s
+    assert [load.springs for load in pvfs.LOADS] == [True, True, False, True]
+    scene = pvfs.scene(by_name["20k"])
+    assert scene.solver.spring_stiffness == pytest.approx(0.3 * 900) and scene.solver.substeps == 1
+    assert pvfs.scene(by_name["20k_liquid"]).solver.spring_stiffness == 0
+    listed = pvfs.bytes_per_step(140, 0)
+    assert pvfs.bytes_per_step(140, 60) == listed + 4 * 140 + 32 * 60
+
+
+def test_the_command_for_springs_writes_a_file_and_names_mistakes(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(pvfs, "ROUNDS", 1)
+    monkeypatch.setattr(pvfs, "STEPS", 1)
+    monkeypatch.setattr(pvfs, "LOADS", [pvfs.Load("1k", (5, 5, 5), True, None, None)])
+    file = tmp_path / "springs.json"
+    assert main(["bench", "pvfs", "--loads", "1k", "--device", "cpu", "--json", str(file)]) == 0
+    assert "springs cost" in capsys.readouterr().out and json.loads(file.read_text())["rows"][0]["particles"] == 125
+    for arguments, message in (
+        (["--loads", "2k"], 'no load "2k"'), (["--loads", "1k", "--relaxation", "colored"], 'no "colored"'),
+        (["--loads", "1k", "--json", str(tmp_path / "no" / "file.json")], "there is no folder"),
+    ):  # fmt: skip
+        assert main(["bench", "pvfs", *arguments]) == 2
+        assert message in capsys.readouterr().err

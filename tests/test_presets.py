@@ -10,6 +10,8 @@ from viscoil.cli import listing
 from viscoil.material import PRESETS, Material
 from viscoil.scene.schema import Scene
 from viscoil.simulate import Simulation
+from viscoil.solvers.pvfs import PVFSParams
+from viscoil.solvers.pvfs_matter import TAU, matter_of
 
 
 def cube(material, size, drop=0.0, frames=30, **changes):
@@ -79,6 +81,43 @@ def test_jelly_bounces_and_honey_does_not():
         heights = [frame["position"][:, 1].mean() for frame in sim.frames()]
         highest[name] = max(heights[int(np.argmin(heights[:12])) :]) - 0.02
     assert highest["jelly"] > 0.06 * 0.04 and highest["honey"] < 0
+
+
+# --- springs and impulses of PVFS ----------------------------------------------------------------------------------------
+def in_pvfs(name, drop=0.0, frames=24):
+    """Heights, relative to the first, of a cube of 7³ particles with h = 5 cm, frame by frame."""
+    size = 7 * 0.019
+    scene = cube(
+        PRESETS[name], size, drop=drop, frames=frames, spacing=0.019, solver={"method": "pvfs"},
+        time={"frames": frames, "frame_time": 1 / 30, "steps_per_frame": 1},
+    )  # fmt: skip
+    heights = [np.ptp(np.percentile(frame["position"][:, 1], (2, 98))) for frame in Simulation(scene, "cpu").frames()]
+    return np.array(heights) / heights[0]
+
+
+def test_the_papers_materials_are_its_constants_in_si_units():
+    """k_spring of 0.1 and 0.3 and σ of 2, at h = 5 cm; springs for 9.81 m/s² instead of ĝ = 0.004."""
+    h, params = 0.05, PVFSParams()
+    heavier = 9.81 * TAU**2 / h / 0.004
+    for name, published in (("gel", 0.1), ("elastic", 0.3)):
+        matter = matter_of(PRESETS[name], params, h)
+        assert matter.spring * TAU**2 / heavier == pytest.approx(published, rel=0.02)
+        assert matter.stretch == matter.compress == matter.linear == 0
+    rain = matter_of(PRESETS["viscous rain"], params, h)
+    assert rain.linear * TAU == pytest.approx(2.0, rel=0.02) and rain.spring == 0
+
+
+def test_presets_stand_sag_and_flow_in_pvfs():
+    kept = {name: in_pvfs(name)[-1] for name in ("clay", "elastic", "gel", "mud", "paint", "viscous rain")}
+    assert kept["clay"] > 0.97 and 0.8 < kept["elastic"] < 0.97 and 0.6 < kept["gel"] < kept["elastic"] - 0.05
+    assert max(kept["mud"], kept["paint"], kept["viscous rain"]) < 0.35
+
+
+def test_what_is_elastic_comes_back_in_pvfs_and_rain_does_not():
+    elastic, rain = in_pvfs("elastic", drop=0.15), in_pvfs("viscous rain", drop=0.15)
+    assert elastic.min() < 0.75 and elastic[-1] > elastic.min() + 0.15
+    assert rain[-1] < 0.35
+    assert rain[8] > in_pvfs("paint", drop=0.15)[8] - 0.02, "thicker spreads later"
 
 
 # --- thinning ----------------------------------------------------------------------------------------------------------

@@ -346,6 +346,30 @@ def bench_conformation(
 
 
 @bench.command(
+    name="pvfs",
+    help_epilogue="Examples:\n  viscoil bench pvfs\n  viscoil bench pvfs --loads 1m --device cuda\n"
+    "  viscoil bench pvfs --loads 20k --relaxation coloured,sequential,jacobi",
+)
+def bench_pvfs(
+    *, loads: str = "1k,20k", relaxation: str = "auto", json: Path | None = None, machine: Machine | None = None,
+) -> int:  # fmt: skip
+    """Steps of PVFS (Clavet et al. 2005) with springs, beside the paper's speeds and the fastest CPU code known.
+
+    Parameters
+    ----------
+    loads
+        Which, separated by commas: 1k, 20k (both with springs), 20k_liquid (without), 1m (a million with springs), or all.
+    relaxation
+        auto, coloured, sequential or jacobi; several, separated by commas, are measured one after the other.
+    json
+        File for the results.
+    """
+    from viscoil.cli import results
+
+    return results.bench_pvfs(loads, relaxation, json, machine or Machine())
+
+
+@bench.command(
     name="export",
     help_epilogue="Examples:\n  viscoil bench export\n  viscoil bench export --particles 20000 --frames 50 --formats usd,abc",
 )

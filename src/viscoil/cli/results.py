@@ -115,6 +115,15 @@ def bench_stages(solver: str, particles: str, iterations: int, file: Path | None
     return 0
 
 
+def _chosen_loads(text: str, known: list[str]) -> list[str]:
+    """Names of loads, separated by commas, or all."""
+    names = known if text == "all" else [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in known:
+            raise SceneError(f'--loads: no load "{name}".{did_you_mean(name, known)} Expected one of: {listed(known)}, or all')
+    return names
+
+
 def bench_conformation(
     loads: str, density: int | None, projection: str, compare: bool, file: Path | None, machine: Any
 ) -> int:
@@ -122,14 +131,31 @@ def bench_conformation(
     check_machine(machine)
     from viscoil.bench import conformation as bench
 
-    known = [load.name for load in bench.LOADS]
-    names = known if loads == "all" else [name.strip() for name in loads.split(",")]
-    for name in names:
-        if name not in known:
-            raise SceneError(f'--loads: no load "{name}".{did_you_mean(name, known)} Expected one of: {listed(known)}, or all')
+    names = _chosen_loads(loads, [load.name for load in bench.LOADS])
     result = bench.main(
         names, machine.device, machine.threads, density, projection, compare, say=lambda text: print(text, file=sys.stderr)
     )
+    print(bench.table(result))
+    if file is not None:
+        from viscoil.io.atomic import write_atomic
+
+        write_atomic(file, json.dumps(result, indent=2).encode())
+    return 0
+
+
+def bench_pvfs(loads: str, relaxation: str, file: Path | None, machine: Any) -> int:
+    """Steps of PVFS."""
+    from viscoil.bench import pvfs as bench
+
+    names = _chosen_loads(loads, [load.name for load in bench.LOADS])
+    forms, known = [name.strip() for name in relaxation.split(",")], ["auto", "coloured", "sequential", "jacobi"]
+    for name in forms:
+        if name not in known:
+            raise SceneError(f'--relaxation: no "{name}".{did_you_mean(name, known)} Expected some of: {listed(known)}')
+    if file is not None and not file.absolute().parent.is_dir():
+        raise SceneError(f"--json: there is no folder {file.absolute().parent}; expected a file in an existing folder")
+    check_machine(machine)
+    result = bench.main(names, machine.device, machine.threads, forms, say=lambda text: print(text, file=sys.stderr))
     print(bench.table(result))
     if file is not None:
         from viscoil.io.atomic import write_atomic

@@ -17,10 +17,11 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
-from viscoil.sph.schedule import Hits, Schedule, block_of, rows, run_of, scrambled
+from viscoil.sph.pairs import displace, share_of, unit
+from viscoil.sph.schedule import Hits, Schedule, block_of, rows, run_of
 
 LIMIT = 3.6  # Λ = LIMIT (kΔt²/h) ρ², measured: plain Jacobi is stable up to Λ of about one
-COUNTERS = 256  # slots over which counting is spread
+COUNTERS = 256  # slots over which counting is spread: pairs, limited pairs, limited springs
 
 
 @dataclass(frozen=True)
@@ -32,28 +33,6 @@ class DoubleDensityNumbers:
     near_push: Floats  # k' Δt² [m]
     rest: Floats  # ρ₀ [1]
     limit: Floats  # Λ/ρ²
-
-
-@qd.func
-def unit(d: vec3, r: qd.f32, mine: qd.i32, other: qd.i32) -> vec3:
-    """d/r; for coinciding particles a direction drawn from their ids, opposite at the other end."""
-    result = d / qd.max(r, 1e-30)
-    if r < 1e-12:
-        low = scrambled(qd.min(mine, other))
-        mixed = scrambled(low ^ qd.max(mine, other))
-        z = 2.0 * qd.cast(mixed & 0xFFFF, qd.f32) / 65535.0 - 1.0
-        turn = 6.2831853 * qd.cast(low & 0xFFFF, qd.f32) / 65535.0
-        flat = qd.sqrt(qd.max(1.0 - z * z, 0.0))
-        result = vec3(flat * qd.cos(turn), flat * qd.sin(turn), z) * qd.select(mine < other, 1.0, -1.0)
-    return result
-
-
-@qd.func
-def share_of(mine: qd.f32, other: qd.f32) -> qd.f32:
-    """Part of a displacement that falls to the first of two inverse masses; those that are not positive do not move."""
-    a = qd.max(mine, 0.0)
-    b = qd.max(other, 0.0)
-    return a / qd.max(a + b, 1e-30)
 
 
 @qd.func
@@ -78,8 +57,8 @@ def densities(i: qd.i32, x: Vectors, near: NeighborList, torus: Torus, h: qd.f32
 
 @qd.func
 def _relax(
-    i: qd.i32, slot: qd.i32, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, hits: Hits,
-    uniform: qd.template(), periodic: qd.template(),
+    i: qd.i32, worker: qd.i32, p: Particles, x: Vectors, shift: Vectors, near: NeighborList, torus: Torus,
+    c: DoubleDensityNumbers, hits: Hits, uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 2 for one particle: neighbours move at once, itself when all have.
 
@@ -89,7 +68,7 @@ def _relax(
     xi = x[i]
     base = i * near.row[0]
     column = near.column[0]  # outside of the loop: for all the compiler knows, what is stored there could change it
-    first = slot * near.width[0]
+    first = worker * near.width[0]
     end = first
     for k in range(near.count[i]):
         j = near.index[base + k * column]
@@ -117,18 +96,18 @@ def _relax(
             push = h * unit(d, d.norm(), p.id[i], p.id[j])
         push *= w * (pressure + near_pressure * w) / h
         if qd.static(uniform):
-            x[j] = x[j] + 0.5 * push
+            displace(j, 0.5 * push, x, shift)
             moved -= 0.5 * push
         else:
-            x[j] = x[j] + share_of(p.inverse_mass[j], p.inverse_mass[i]) * push
+            displace(j, share_of(p.inverse_mass[j], p.inverse_mass[i]) * push, x, shift)
             moved -= share_of(p.inverse_mass[i], p.inverse_mass[j]) * push
-    x[i] = xi + moved
+    displace(i, moved, x, shift)
 
 
 @qd.func
 def relax_block(
-    task: qd.i32, schedule: Schedule, p: Particles, x: Vectors, near: NeighborList, torus: Torus, c: DoubleDensityNumbers,
-    hits: Hits, uniform: qd.template(), periodic: qd.template(),
+    task: qd.i32, worker: qd.i32, schedule: Schedule, p: Particles, x: Vectors, shift: Vectors, near: NeighborList,
+    torus: Torus, c: DoubleDensityNumbers, hits: Hits, uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 2 for the particles of a block, one by one."""
     block = block_of(task, schedule)
@@ -137,22 +116,27 @@ def relax_block(
         for place in range(first, last):
             i = schedule.order[place]
             if i >= 0:
-                _relax(i, task, p, x, near, torus, c, hits, uniform, periodic)
+                _relax(i, worker, p, x, shift, near, torus, c, hits, uniform, periodic)
 
 
 @qd.func(requires_top_level=True)
 def pressures(
-    x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, pressure: Vectors, counts: Ints,
-    periodic: qd.template(),
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, pressure: Vectors,
+    counts: Ints, periodic: qd.template(),
 ):  # fmt: skip
-    """(P Δt², P' Δt², limiter) of all particles from the same positions; counts[..] adds up pairs, both ends of each."""
+    """(P Δt², P' Δt², limiter) of all particles from the same positions; counts[..] adds up pairs, both ends of each.
+
+    Solids' samples have no list, hence no density and no pressure of their own.
+    """
     for i in range(n):
-        density, near_density, number = densities(i, x, near, torus, c.support[0], periodic)
-        stiff = c.limit[0] * density * density
-        pressure[i] = vec3(
-            c.push[0] * (density - c.rest[0]), c.near_push[0] * near_density, qd.min(1.0, 1.0 / qd.max(stiff, 1e-30))
-        )
-        qd.atomic_add(counts[i % 256], number)
+        pressure[i] = vec3(0.0, 0.0, 1.0)
+        if p.inverse_mass[i] != 0.0:
+            density, near_density, number = densities(i, x, near, torus, c.support[0], periodic)
+            stiff = c.limit[0] * density * density
+            pressure[i] = vec3(
+                c.push[0] * (density - c.rest[0]), c.near_push[0] * near_density, qd.min(1.0, 1.0 / qd.max(stiff, 1e-30))
+            )
+            qd.atomic_add(counts[i % 256], number)
 
 
 @qd.func(requires_top_level=True)

@@ -139,6 +139,11 @@ def flatten(state: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def _width(name: str, array: np.ndarray) -> tuple[int, ...] | int:
+    """What must be the same in two states; rows that are carried along grow while a simulation runs."""
+    return array.ndim if name.startswith("carried/") else array.shape[1:]
+
+
 def table_mismatch(expected: dict[str, Any], found: dict[str, Any]) -> str:
     """In words, how the arrays of two states differ in name, type or width; "" when they fit each other."""
     mine, theirs = ({k: v for k, v in flatten(s).items() if isinstance(v, np.ndarray)} for s in (expected, found))
@@ -146,7 +151,7 @@ def table_mismatch(expected: dict[str, Any], found: dict[str, Any]) -> str:
     other = [
         f"{k} ({theirs[k].dtype}{list(theirs[k].shape[1:])} instead of {mine[k].dtype}{list(mine[k].shape[1:])})"
         for k in sorted(mine.keys() & theirs.keys())
-        if (mine[k].dtype, mine[k].shape[1:]) != (theirs[k].dtype, theirs[k].shape[1:])
+        if (mine[k].dtype, _width(k, mine[k])) != (theirs[k].dtype, _width(k, theirs[k]))
     ]
     parts = [("lacks", lacking), ("has the unknown", unknown), ("differs in", other)]
     return "; ".join(f"it {what} {', '.join(names)}" for what, names in parts if names)

@@ -287,6 +287,17 @@ class Union(ShapeBase):
         # Blending fills the gaps between parts; twice their volume covers it for any radius up to their size.
         return min(math.prod(self.extent()), parts * (2 if self.blend else 1))
 
+    def section(self) -> float:
+        total = 0.0
+        for part in self.parts:
+            x, y, z = part.extent()
+            if any(part.rotation):
+                total += x * x + y * y + z * z  # no cut through it is larger than a square on its diagonal
+            else:
+                total += part.section() if part.position[1] == 0 else x * z
+        width, _, depth = self.extent()
+        return min(width * depth, total * (2 if self.blend else 1))
+
     def thinnest(self) -> float:
         return max(part.thinnest() for part in self.parts)
 

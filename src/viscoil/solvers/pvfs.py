@@ -26,7 +26,6 @@ from viscoil.solvers.pvfs_stages import (
     Scratch,
     SweepNumbers,
     adjust_stage,
-    find_ids_stage,
     finish_stage,
     line_up_stage,
     predict_stage,
@@ -38,18 +37,19 @@ from viscoil.solvers.pvfs_stages import (
     viscosity_sweep,
 )
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
-from viscoil.sph.schedule import Hits, Schedule, hits_for, ids_by_rank, line_schedule
+from viscoil.sph.schedule import Schedule, hits_for, ids_by_rank, line_schedule
 from viscoil.sph.springs import Plasticity, SpringRows, carried_springs, freeze_kernel, hold, on_host
 from viscoil.steps.impulses import ImpulseNumbers
 from viscoil.units import Count, Quantity, Slider, Time
 
 PUBLISHED = 0.004  # k̂ of the paper
+RESTING = 0.37  # spacing of fluid at rest, in supports, measured inside large drops
 STABLE = 0.008  # largest k̂(Δt/τ)² that was stable, measured; twice that explodes
-CAREFUL = 0.006  # what steps are chosen for: compressed fluid is stiffer
+CAREFUL = 0.004  # what steps are chosen for: at 0.006 the compressed floor of a deep pool boils, and jacobi's limits act
 SPRINGY = {"sequential": 2.0, "coloured": 2.0, "jacobi": 0.3}  # largest kΔt² of springs; beyond, jacobi's limit softens them
 VISCOUS = {"sequential": 1.0, "coloured": 1.0, "jacobi": 0.3}  # largest σΔt of which nine tenths act, measured on shear waves
 MOST_STEPS = 100  # per 1/30 s, that viscosity may ask for
-COMPRESSION = 0.035  # relative density increase per ĝ(H/h)/k̂, measured on pools
+COMPRESSION = 0.042  # relative density increase per ĝ(H/h)/k̂, measured on pools
 
 
 class SpringEvent(Model):
@@ -65,8 +65,8 @@ class PVFSParams(SolverParams):
     """[solver] method = "pvfs"."""
 
     method: Literal["pvfs"] = "pvfs"
-    support: Annotated[float, Quantity("number", at_least=1.5, at_most=4.0)] = 2.63
-    """support radius h, in particle spacings: fluid at rest has a spacing of 0.38 h"""
+    support: Annotated[float, Quantity("number", at_least=1.5, at_most=4.0)] = 2.7
+    """support radius h, in particle spacings: fluid at rest has a spacing of 0.37 h"""
     margin: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5)] = 0.1
     """neighbours are listed within (1 + margin) h: a list that stays good while particles are relaxed"""
     relaxation: Literal["auto", "coloured", "sequential", "jacobi"] = "auto"
@@ -140,13 +140,15 @@ class PVFS(Method):
         self.params = params
         self._step, self._density = Uploaded(StepNumbers), Uploaded(DoubleDensityNumbers)
         self._impulses, self._plasticity = Table(ImpulseNumbers), Table(Plasticity)
-        self._sweep, self._hits = Uploaded(SweepNumbers), hits_for((1, 1, 1), 1, None)
+        self._sweep, self._hits = Uploaded(SweepNumbers), hits_for(1, None)
         self._width, self._needed = (allocate_array(qd.i32, 1) for _ in range(2))
-        self._colour = allocate_array(qd.i32, 1)
+        self._colour = allocate_array(qd.i32, 2)
         self._sequence: Any = None  # ids in the order of a sequential sweep
-        self._steps = self._count = 0
+        self._steps = self._count = self._since = 0
         self._now = 0.0
         self.carried = carried_springs(striped=backend.current().is_gpu)
+        if world.boundary_count:
+            self.notes.append('pvfs: boundary particles push unevenly and heat the fluid; expected boundary = "distance"')
         world.neighbors.multiple = 4  # an even number of blocks along each axis: eight colours
         world.fit_cells()
         self.resize(max(world.capacity, 1))
@@ -170,6 +172,11 @@ class PVFS(Method):
             )
         self._params = params
         self.notes = [self._choice()]
+        if not 0.95 < params.support * RESTING < 1.05:
+            self.notes.append(
+                f"pvfs: fluid rests at a spacing of {RESTING} h, but is filled at {1 / params.support:.3g} h: it will "
+                f"{'shrink' if params.support * RESTING < 1 else 'swell'} at once; expected a support of {1 / RESTING:.2g}"
+            )
 
     def resize(self, capacity: int) -> None:
         """Scratch for ``capacity`` particles."""
@@ -179,10 +186,11 @@ class PVFS(Method):
             rank=allocate_array(qd.i32, capacity),
             where=allocate_array(qd.i32, 1),
             drift=allocate_array(qd.i32, 1),
-            counts=allocate_array(qd.i32, 2 * COUNTERS),
+            counts=allocate_array(qd.i32, 3 * COUNTERS),
         )
         self._bins = allocate_array(vec3, capacity)
         self._other = allocate_array(qd.i32, 1)
+        self._sprung = True  # whether there may be springs from before
         self._held: bool | None = None  # whether both ends hold springs; not known after a restart
 
     # --- choices -------------------------------------------------------------------------------------------------------
@@ -220,19 +228,28 @@ class PVFS(Method):
         """Steps per 1/30 s that the density relaxation needs."""
         return max(1, math.ceil(math.sqrt(self._stiffness_of(self.params) * TAU**2 / self._h / CAREFUL) - 1e-4))
 
+    def _steps_per_tau(self) -> int:
+        """Steps per 1/30 s: as asked, unless gravity was changed since and has made that unstable."""
+        steps, needed = self.params.substeps, self._stable_steps()
+        if steps is None or self._stiffness_of(self.params) * TAU**2 / self._h > 1.0001 * STABLE * steps**2:
+            if steps and not any("gravity" in note for note in self.notes):
+                self.notes.append(f"pvfs: under this gravity {steps} steps per 1/30 s are unstable; taking {needed}")
+            return needed
+        return steps
+
     def longest_step(self, world: Any) -> tuple[float, str]:
         """Longest stable step [s], and what sets it."""
         self._gravity = math.hypot(*world.gravity)
         if self._read_for != self.params:
             self._read_materials()
-        steps = self.params.substeps or self._stable_steps()
+        steps = self._steps_per_tau()
         limits = [(TAU / steps, f"stability, {steps} steps per 1/30 s")]
         if (stiffest := max((matter.spring for matter in self._matter), default=0.0)) > 0:
             limits.append((math.sqrt(SPRINGY[self.form] / stiffest), f"stability of springs of {stiffest:.3g} 1/s²"))
         if not self.params.substeps and (thickest := max((matter.linear for matter in self._matter), default=0.0)) > 0:
             limit = max(VISCOUS[self.form] / thickest, TAU / MOST_STEPS)
             limits.append((limit, f"viscosity of {thickest:.3g} 1/s"))
-            if limit * thickest > 1.001 * VISCOUS[self.form] and len(self.notes) < 2:
+            if limit * thickest > 1.001 * VISCOUS[self.form] and not any("viscosity" in note for note in self.notes):
                 acting = 100 * VISCOUS[self.form] / (limit * thickest)
                 self.notes.append(f"pvfs: only about {acting:.2g} % of the viscosity acts, with {MOST_STEPS} steps per 1/30 s")
         return min(limits)
@@ -247,9 +264,13 @@ class PVFS(Method):
         self._matter = [matter_of(material, self.params, self._h) for material in self._materials]
         self._read_for = self.params.model_copy()
 
-    def _tables(self, dt: float) -> tuple[ImpulseNumbers, Plasticity, Floats]:
+    def _springy(self) -> bool:
+        """Whether any material has springs now."""
         if self._read_for != self.params:
             self._read_materials()
+        return any(matter.spring > 0 for matter in self._matter)
+
+    def _tables(self, dt: float) -> tuple[ImpulseNumbers, Plasticity, Floats]:
         matter = self._matter
         beta = 0.1 / self._h if self.params.quadratic_viscosity is None else self.params.quadratic_viscosity
         impulses = self._impulses.set(
@@ -278,9 +299,10 @@ class PVFS(Method):
         if self._other.shape != partner.array.shape:
             self._other = allocate_array(qd.i32, partner.array.shape[0])
             self._width.fill(partner.width)
-        return SpringRows(
-            partner.array, rest.array, number.array, self._other, partner.row, partner.column, self._width, self._needed
-        )
+        return _same(
+            self, "_held_rows", SpringRows, partner.array, rest.array, number.array, self._other, partner.row, partner.column,
+            self._width, self._needed,
+        )  # fmt: skip
 
     def short_of_room(self) -> int:
         """Places a particle wanted beyond those in its row, or 0."""
@@ -298,6 +320,8 @@ class PVFS(Method):
     def freeze(self, world: Any) -> None:
         """Every pair within h gets a spring of its present length: a body remembers its shape from now on."""
         if not world.count:
+            return
+        if not self._springy():
             return
         plasticity = self._tables(TAU)[1]
         world.neighbors.find(world.particles.position, world.particles, world.count)
@@ -333,6 +357,10 @@ class PVFS(Method):
         if self._held is not both:  # a restart from another device, or another relaxation
             hold(world, both)
             self._held = both
+        springy = self._springy()
+        if self._sprung and not springy:  # nobody would let them flow, and they would come back as they were
+            self.clear(world)
+        self._sprung = springy
         events = [SpringEvent(time=0.0, do="freeze")] if self.params.freeze_at_start else []
         for event in [*events, *self.params.events]:
             if begin <= event.time < end:
@@ -345,20 +373,22 @@ class PVFS(Method):
         near, torus, periodic, uniform = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic, world.uniform
         solids, parts, left = world.solids.device, world.solids.parts, backend.loop_counter()
         self._gravity = math.hypot(*world.gravity)
-        k = step_numbers(self._step, world, c, dt)
+        k, springy = step_numbers(self._step, world, c, dt), self._springy()
         impulses, plasticity, stickiness = self._tables(dt)
-        springy, single = any(m.spring > 0 for m in self._matter), len(self._matter) == 1
+        single = len(self._matter) == 1
         at_once = self.form == "jacobi"
+        in_order = self.form == "sequential"
+        sweep = self._sweep.set(
+            ids=world.next_id, places=world.next_id if in_order else world.count, reach=world.neighbors.reach
+        )
+        s = self._with_room_for_ids(world)
         with world.stages("integrate"):
-            predict_stage(p, k, solids, s)
-            if springy or self.form == "sequential":
-                s = self._with_ids(world)
+            predict_stage(p, k, solids, s, sweep, springy or in_order)
         with world.stages("neighbours"):
             world.neighbors.find(s.x, _Ranked(s.rank, p.inverse_mass), world.count)
-            schedule = self._schedule(world, s)
-            hits = self._hits_for(world)
-        places = world.next_id if self.form == "sequential" else world.count
-        sweep, bins = self._sweep.set(places=places, reach=world.neighbors.reach), s.x
+            schedule = self._schedule(world, s, sweep)
+        hits = self._hits = hits_for(1 if at_once else world.neighbors.width, self._hits)
+        bins = s.x
         if self._damping:
             with world.stages("viscosity"):
                 if at_once:
@@ -385,6 +415,7 @@ class PVFS(Method):
         with world.stages("contact"):
             finish_stage(p, k, torus, solids, parts, stickiness, s, world.status, len(world.solids) > 0, periodic)
         self._steps += 1
+        self._since += 1
         self._count = world.count
 
     def _density_numbers(self, dt: float) -> DoubleDensityNumbers:
@@ -395,31 +426,23 @@ class PVFS(Method):
             limit=LIMIT * self._stiffness_of(self.params) * dt * dt / self._h,
         )  # fmt: skip
 
-    def _with_ids(self, world: Any) -> Scratch:
-        """Where each id is."""
-        s = self.scratch
-        if s.where.shape[0] < world.next_id:
-            s = self.scratch = replace(s, where=allocate_array(qd.i32, int(1.5 * world.next_id)))
-        find_ids_stage(world.particles, world.count, world.next_id, s.where)
-        return s
+    def _with_room_for_ids(self, world: Any) -> Scratch:
+        """Scratch in which every id has a place."""
+        if self.scratch.where.shape[0] < world.next_id:
+            self.scratch = replace(self.scratch, where=allocate_array(qd.i32, int(1.5 * world.next_id)))
+        return self.scratch
 
-    def _hits_for(self, world: Any) -> Hits:
-        """Room for what a sweep finds."""
-        if self.form != "jacobi":
-            dims = world.neighbors.dims if self.form == "coloured" else (1, 1, 1)
-            self._hits = hits_for(dims, world.neighbors.width, self._hits)
-        return self._hits
-
-    def _schedule(self, world: Any, s: Scratch) -> Schedule:
+    def _schedule(self, world: Any, s: Scratch, sweep: SweepNumbers) -> Schedule:
         """Who is visited when: by cells, or in the fixed random order of the ids."""
         if self.form != "sequential":
-            return Schedule(world.neighbors.cells.order, world.neighbors.cells.start, world.neighbors.torus.whole, self._colour)
+            return _same(self, "_by_cells", Schedule, world.neighbors.cells.order, world.neighbors.cells.start,
+                         world.neighbors.torus.whole, self._colour)  # fmt: skip
         if self._sequence is None or self._sequence[0] != world.next_id:
             array = allocate_array(qd.i32, world.next_id)
             array.from_numpy(ids_by_rank(world.next_id))
             self._sequence = world.next_id, array, line_schedule(world.next_id, self._colour)
-        number, sequence, schedule = self._sequence
-        line_up_stage(sequence, number, s.where, schedule)
+        _, sequence, schedule = self._sequence
+        line_up_stage(sequence, s, sweep, schedule)
         return schedule
 
     # --- reports -----------------------------------------------------------------------------------------------------------
@@ -429,13 +452,15 @@ class PVFS(Method):
         return used
 
     def metrics(self) -> dict[str, float]:
-        """Springs per particle, share of pairs whose displacement was limited (jacobi), and the stiffness k [m/s²]."""
-        counts = self.scratch.counts.to_numpy().astype(np.int64).reshape(2, COUNTERS).sum(axis=1)
+        """Springs per particle, shares of pairs and springs that jacobi had to limit, and the stiffness k [m/s²]."""
+        counts = self.scratch.counts.to_numpy().astype(np.int64).reshape(3, COUNTERS).sum(axis=1)
         self.scratch.counts.fill(0)
         springs = int(self.carried["number"].get(self._count).sum()) if self._count else 0
+        steps, self._since = max(self._since, 1), 0
         return {
-            "springs": springs / max(self._count, 1) / (2 if self._held else 1),
+            "springs": springs / max(self._count, 1) / (2 if self.form == "jacobi" else 1),
             "limited_pairs": float(counts[1] / max(counts[0], 1)),
+            "limited_springs": float(counts[2] / max(springs * steps, 1)),
             "stiffness": self._k_of(self.params),
         }
 
@@ -446,6 +471,15 @@ class _Ranked:
 
     id: Ints
     inverse_mass: Floats
+
+
+def _same(owner: Any, name: str, kind: type, *arrays: Any) -> Any:
+    """A dataclass of these arrays: the one made before as long as they are the same, which launches know by heart."""
+    made = getattr(owner, name, None)
+    if made is None or any(now is not then for now, then in zip(arrays, made[0], strict=True)):
+        made = arrays, kind(*arrays)
+        setattr(owner, name, made)
+    return made[1]
 
 
 def _depth_of(world: Any) -> float:

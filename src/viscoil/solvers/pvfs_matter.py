@@ -1,12 +1,12 @@
 """What physical numbers of a material mean to PVFS, which knows springs and impulses per mass.
 
-Sums over pairs of an evenly filled neighbourhood (N = 17.5 particles per h³) turn the constants of Clavet et al. 2005 into
+Sums over pairs of an evenly filled neighbourhood (N = 19.7 particles per h³) turn the constants of Clavet et al. 2005 into
 those of a continuum, for motions that are the same everywhere (affine):
 
     G = ρ k h²/60 Σ_j (1 − q) q²     = SHEAR ρ k h²          springs of stiffness k [1/s²] with L = r
     η = ρ σ h²/120 Σ_j (1 − q) q²    = FRICTION ρ σ h²       impulses of strength σ [1/s], which act on half of the pairs
 
-with Σ_j (1 − q) q² = 4πN (1/5 − 1/6) = 7.33. A relaxation time λ is a plasticity α = 1/λ, a yield strain is the ratio γ.
+with Σ_j (1 − q) q² = 4πN (1/5 − 1/6) = 8.27. A relaxation time λ is a plasticity α = 1/λ, a yield strain is the ratio γ.
 Surface tension cannot be asked for: it follows from the stiffness of the relaxation, about 1.3e-3 h³/τ² (k̂/0.004) ρ.
 """
 
@@ -20,8 +20,8 @@ import quadrants as qd
 from viscoil.particles import allocate_array
 
 TAU = 1 / 30  # the time step of the paper [s]
-SHEAR = 0.122  # G/(ρ k h²)
-FRICTION = 0.061  # η/(ρ σ h²)
+SHEAR = 0.138  # G/(ρ k h²)
+FRICTION = 0.069  # η/(ρ σ h²)
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,32 @@ from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import StepNumbers
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.schedule import Hits, Schedule, begin_sweep, find_ids, in_line, narrow, next_colour, ranks, tasks
+from viscoil.sph.pairs import displace
+from viscoil.sph.schedule import (
+    Hits,
+    Schedule,
+    apart,
+    begin_sweep,
+    find_ids,
+    in_line,
+    next_colour,
+    ranks,
+    sweepers,
+    take,
+    tasks,
+)
 from viscoil.sph.springs import Plasticity, SpringRows, adjust, far_springs, pulls, spring_block
 from viscoil.steps.impulses import ImpulseNumbers, damp_block, damped, rates
 from viscoil.steps.integrate import finite, moved, wrapped
 
-VECTORS = ("x", "before", "aim", "velocity", "displacement", "pressure")
+VECTORS = ("x", "before", "touched", "shift", "velocity", "displacement", "pressure")
 
 
 @dataclass(frozen=True)
 class SweepNumbers:
     """One element each."""
 
+    ids: Ints  # ids ever given
     places: Ints  # places in the schedule
     reach: Floats  # radius of the neighbour search [m]
 
@@ -32,7 +46,8 @@ class Scratch:
 
     x: Vectors  # positions as they are being corrected [m]
     before: Vectors  # positions before the step, moved along with what is extracted from solids [m]
-    aim: Vectors  # where velocities alone lead [m]
+    touched: Vectors  # positions before collisions [m]
+    shift: Vectors  # displacements of springs and relaxation, added up [m]
     velocity: Vectors  # [m/s]
     displacement: Vectors  # [m]
     pressure: Vectors  # P Δt² [m], P' Δt² [m], limiter; velocities under way in the viscosity
@@ -40,12 +55,12 @@ class Scratch:
     rank: Ints  # scrambled ids
     where: Ints  # [id] index
     drift: Ints  # [1] bits of the farthest that viscosity moved a predicted position [m]
-    counts: Ints  # pairs, limited pairs
+    counts: Ints  # pairs, limited pairs, limited springs
 
 
 @qd.kernel(graph=True, fastcache=True)
-def predict_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch):
-    """Lines 1–3 and 6–10: gravity, saved positions, predicted positions."""
+def predict_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch, n: SweepNumbers, named: qd.Template):
+    """Lines 1–3 and 6–10: gravity, saved positions, predicted positions; where each id is, when ``named``."""
     for i in range(k.count[0]):
         g = vec3(k.gx[0], k.gy[0], k.gz[0])
         x = moved(i, p, k.dt[0], g, solids)
@@ -53,21 +68,19 @@ def predict_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch):
         s.velocity[i] = (x - p.position[i]) / k.dt[0]
         if p.inverse_mass[i] > 0.0:
             s.velocity[i] = p.velocity[i] + k.dt[0] * g
-        s.aim[i] = x
+        s.shift[i] = vec3(0.0)
         s.x[i] = x
         if i == 0:
             s.drift[0] = 0
     ranks(p.id, k.count[0], s.rank)
+    if qd.static(named):
+        find_ids(p.id, k.count[0], n.ids[0], s.where)
 
 
-@qd.kernel(fastcache=True)
-def find_ids_stage(p: Particles, n: qd.i32, all_ids: qd.i32, where: Ints):
-    find_ids(p.id, n, all_ids, where)
-
-
-@qd.kernel(fastcache=True)
-def line_up_stage(sequence: Ints, number: qd.i32, where: Ints, schedule: Schedule):
-    in_line(sequence, number, where, schedule)
+@qd.kernel(graph=True, fastcache=True)
+def line_up_stage(sequence: Ints, s: Scratch, n: SweepNumbers, schedule: Schedule):
+    """Everybody in the fixed random order of a sequential sweep."""
+    in_line(sequence, n.ids[0], s.where, schedule)
 
 
 @qd.func(requires_top_level=True)
@@ -76,13 +89,12 @@ def _aim_again(p: Particles, k: StepNumbers, s: Scratch):
     for i in range(k.count[0]):
         if p.inverse_mass[i] > 0.0:
             s.x[i] = p.position[i] + k.dt[0] * s.velocity[i]
-            s.aim[i] = s.x[i]
 
 
 @qd.func(requires_top_level=True)
 def _displace(k: StepNumbers, s: Scratch):
     for i in range(k.count[0]):
-        s.x[i] += s.displacement[i]
+        displace(i, s.displacement[i], s.x, s.shift)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -93,9 +105,14 @@ def viscosity_sweep(
     """Line 5 (Algorithm 5), pair after pair."""
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
-        qd.loop_config(block_dim=qd.static(narrow()))
-        for task in range(tasks(schedule)):
-            damp_block(task, schedule, p, s.velocity, near, torus, c, hits, single, uniform, periodic)
+        for w in range(qd.static(sweepers() * apart())):
+            if w % qd.static(apart()) == 0:
+                task = take(schedule)
+                while task < tasks(schedule):
+                    damp_block(
+                        task, w // qd.static(apart()), schedule, p, s.velocity, near, torus, c, hits, single, uniform, periodic
+                    )
+                    task = take(schedule)
         next_colour(left, schedule)
     for i in range(k.count[0]):
         bins[i] = s.x[i]
@@ -140,11 +157,14 @@ def spring_sweep(
     """Line 15 (Algorithm 3), spring after spring; those that are too long for a parallel sweep come last."""
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
-        qd.loop_config(block_dim=qd.static(narrow()))
-        for task in range(tasks(schedule)):
-            spring_block(task, schedule, p, s.x, torus, c, springs, single, uniform, periodic)
+        for w in range(qd.static(sweepers() * apart())):
+            if w % qd.static(apart()) == 0:
+                task = take(schedule)
+                while task < tasks(schedule):
+                    spring_block(task, schedule, p, s.x, s.shift, torus, c, springs, single, uniform, periodic)
+                    task = take(schedule)
         next_colour(left, schedule)
-    far_springs(p, s.x, n.places[0], schedule.order, torus, c, springs, s.load, single, uniform, periodic)
+    far_springs(p, s.x, s.shift, n.places[0], schedule.order, torus, c, springs, s.load, single, uniform, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -153,7 +173,7 @@ def springs_at_once(
     single: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """Line 15 (Algorithm 3), all springs together."""
-    pulls(p, s.x, k.count[0], torus, c, springs, s.load, s.displacement, single, uniform, periodic)
+    pulls(p, s.x, k.count[0], torus, c, springs, s.load, s.displacement, s.counts, single, uniform, periodic)
     _displace(k, s)
 
 
@@ -165,9 +185,14 @@ def relax_sweep(
     """Line 16 (Algorithm 2), particle after particle."""
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
-        qd.loop_config(block_dim=qd.static(narrow()))
-        for task in range(tasks(schedule)):
-            relax_block(task, schedule, p, s.x, near, torus, c, hits, uniform, periodic)
+        for w in range(qd.static(sweepers() * apart())):
+            if w % qd.static(apart()) == 0:
+                task = take(schedule)
+                while task < tasks(schedule):
+                    relax_block(
+                        task, w // qd.static(apart()), schedule, p, s.x, s.shift, near, torus, c, hits, uniform, periodic
+                    )
+                    task = take(schedule)
         next_colour(left, schedule)
 
 
@@ -177,7 +202,7 @@ def relax_at_once(
     uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """Line 16 (Algorithm 2), all particles together."""
-    pressures(s.x, k.count[0], near, torus, c, s.pressure, s.counts, periodic)
+    pressures(p, s.x, k.count[0], near, torus, c, s.pressure, s.counts, periodic)
     displacements(p, s.x, k.count[0], near, torus, c, s.pressure, s.displacement, s.counts, uniform, periodic)
     _displace(k, s)
 
@@ -189,18 +214,26 @@ def finish_stage(
 ):  # fmt: skip
     """Lines 17–20: collisions (Algorithm 6) and velocities.
 
-    v + (x − aim)/Δt is (x − x_prev)/Δt without losing the digits that two places have in common.
+    Velocities change by all that moved the particle, which is (x − x_prev)/Δt without losing the digits places have in common.
     """
     if qd.static(touching):
+        for i in range(k.count[0]):
+            s.touched[i] = s.x[i]
         wet_contact(p, s.x, s.before, k.count[0], k.dt[0], k.radius[0], k.solids[0], solids, parts, stickiness)
     for i in range(k.count[0]):
         x = s.x[i]
-        way = x - p.position[i]
         v = s.velocity[i]
+        if p.inverse_mass[i] <= 0.0:  # sweeps push solids' samples and what nozzles lead as well: back where they belong
+            x = moved(i, p, k.dt[0], vec3(0.0), solids)
+            v = (x - p.position[i]) / k.dt[0]
+        way = x - p.position[i]
         if finite(x) == 0 or way.dot(way) > k.farthest[0] * k.farthest[0]:
             qd.atomic_min(status[0], p.id[i])
         elif p.inverse_mass[i] > 0.0:
-            v += ((x - s.aim[i]) - (s.before[i] - p.position[i])) / k.dt[0]
+            change = s.shift[i]
+            if qd.static(touching):
+                change += (x - s.touched[i]) - (s.before[i] - p.position[i])
+            v += change / k.dt[0]
             qd.atomic_max(status[1], qd.bit_cast(v.norm(), qd.i32))
             x = wrapped(x, torus, periodic)
         p.velocity[i] = v

@@ -27,12 +27,12 @@ class Schedule:
     order: Ints  # [place] particle, -1 = nobody
     start: Ints  # [cell + 1] first place of a cell
     whole: Ints  # cells per axis (3), cells in all
-    colour: Ints  # [1] whose turn it is
+    colour: Ints  # whose turn it is, and the next block of that colour that nobody has taken
 
 
 @dataclass(frozen=True)
 class Hits:
-    """Neighbours of the particle being visited that matter, found first and walked afterwards: a row per block of a colour.
+    """Neighbours of the particle being visited that matter, found first and walked afterwards: a row per worker.
 
     Half of what a list holds is too far away, at random places: finding the rest without a branch, then working without a
     branch, takes a third of the time on a CPU.
@@ -42,19 +42,22 @@ class Hits:
     weight: Floats
 
 
-def hits_for(dims: tuple[int, int, int], width: int, present: Hits | None) -> Hits:
-    """Rows for all blocks of a colour on a torus of ``dims`` cells, each ``width`` long; what is there, when large enough."""
-    needed = width
-    for dim in dims:
-        needed *= max(dim // 2 // 2, 1)
+def hits_for(width: int, present: Hits | None) -> Hits:
+    """Rows ``width`` long for all workers; what is there, when large enough."""
+    needed = width * sweepers()
     if present is not None and present.index.shape[0] >= needed:
         return present
-    return Hits(*(allocate_array(kind, int(1.25 * needed)) for kind in (qd.i32, qd.f32)))
+    return Hits(*(allocate_array(kind, needed) for kind in (qd.i32, qd.f32)))
 
 
-def narrow() -> int:
-    """Blocks one worker takes at a time: they are few and large."""
-    return 32 if backend.current().is_gpu else 1
+def sweepers() -> int:
+    """Workers of a sweep. Each takes a block, works through it and takes the next: who is quick does more."""
+    return 4096 if backend.current().is_gpu else 32
+
+
+def apart() -> int:
+    """Iterations from one worker to the next: on a CPU a thread takes 512 of a loop at once, however few there are."""
+    return 1 if backend.current().is_gpu else 512
 
 
 @qd.func
@@ -126,11 +129,18 @@ def run_of(block: qd.template(), row: qd.i32, schedule: Schedule):
     return schedule.start[line + block[0]], schedule.start[line + block[1]]
 
 
+@qd.func
+def take(schedule: Schedule) -> qd.i32:
+    """A block of the present colour that nobody has taken."""
+    return qd.atomic_add(schedule.colour[1], 1)
+
+
 @qd.func(requires_top_level=True)
 def begin_sweep(left: Flag, schedule: Schedule):
     """All colours are still to come."""
     for _ in range(1):
         schedule.colour[0] = 0
+        schedule.colour[1] = 0
         left[()] = _colours(schedule.whole[0]) * _colours(schedule.whole[1]) * _colours(schedule.whole[2])
 
 
@@ -139,6 +149,7 @@ def next_colour(left: Flag, schedule: Schedule):
     """One colour is done."""
     for _ in range(1):
         schedule.colour[0] += 1
+        schedule.colour[1] = 0
         left[()] -= 1
 
 

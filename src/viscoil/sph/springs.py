@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
-from viscoil.constraints.double_density import share_of, unit
 from viscoil.particles import Carried, Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.pairs import displace, share_of, unit
 from viscoil.sph.schedule import Schedule, block_of, rows, run_of
 
 FIRST_WIDTH = 60  # places per particle to begin with; rows grow when one is full
@@ -94,13 +94,10 @@ def _pair(i: qd.i32, j: qd.i32, p: Particles, c: Plasticity, single: qd.template
 def flowed_length(
     rest: qd.f32, r: qd.f32, stretch: qd.f32, compress: qd.f32, stretch_yield: qd.f32, compress_yield: qd.f32
 ) -> qd.f32:
-    """Rest length after a step in which the spring was r long (eqs. 7 and 8)."""
-    result = rest
-    if r > rest:
-        result += stretch * qd.max(r - rest - stretch_yield * rest, 0.0)
-    else:
-        result -= compress * qd.max(rest - r - compress_yield * rest, 0.0)
-    return result
+    """Rest length after a step in which the spring was r long (eqs. 7 and 8); without a branch, which nobody could predict."""
+    longer = qd.max(r - rest - stretch_yield * rest, 0.0)
+    shorter = qd.max(rest - r - compress_yield * rest, 0.0)
+    return rest + stretch * longer - compress * shorter
 
 
 @qd.func
@@ -268,29 +265,30 @@ def _pull(
 
 @qd.func
 def _spring(
-    i: qd.i32, a: qd.i32, far: qd.template(), p: Particles, x: Vectors, torus: Torus, c: Plasticity, springs: SpringRows,
-    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    i: qd.i32, at: qd.i32, h: qd.f32, stiffness: qd.f32, far: qd.template(), p: Particles, x: Vectors, shift: Vectors,
+    torus: Torus, c: Plasticity, springs: SpringRows, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 3 for one spring, both ends at once; ``far``: if it is one that a parallel sweep leaves out."""
-    at = i * springs.row[0] + a * springs.column[0]
     j = springs.other[at]
     if qd.static(far):
         j = -2 - j
     if j >= 0:
-        stiffness = _stiffness(i, j, p, c, single)
-        push = _pull(i, j, x[i], springs.rest[at], stiffness, c.support[0], p, x, torus, periodic)
+        k = stiffness
+        if qd.static(not single):
+            k = _stiffness(i, j, p, c, single)
+        push = _pull(i, j, x[i], springs.rest[at], k, h, p, x, torus, periodic)
         if qd.static(uniform):
-            x[i] = x[i] - 0.5 * push
-            x[j] = x[j] + 0.5 * push
+            displace(i, -0.5 * push, x, shift)
+            displace(j, 0.5 * push, x, shift)
         else:
-            x[i] = x[i] - share_of(p.inverse_mass[i], p.inverse_mass[j]) * push
-            x[j] = x[j] + share_of(p.inverse_mass[j], p.inverse_mass[i]) * push
+            displace(i, -share_of(p.inverse_mass[i], p.inverse_mass[j]) * push, x, shift)
+            displace(j, share_of(p.inverse_mass[j], p.inverse_mass[i]) * push, x, shift)
 
 
 @qd.func
 def spring_block(
-    task: qd.i32, schedule: Schedule, p: Particles, x: Vectors, torus: Torus, c: Plasticity, springs: SpringRows,
-    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    task: qd.i32, schedule: Schedule, p: Particles, x: Vectors, shift: Vectors, torus: Torus, c: Plasticity,
+    springs: SpringRows, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 3 for the springs of the particles of a block, one by one.
 
@@ -298,25 +296,33 @@ def spring_block(
     take turns, so that a core has something to do meanwhile: another order, as good as any.
     """
     block = block_of(task, schedule)
+    h = c.support[0]
+    stiffness = c.stiffness[0]
+    column = springs.column[0]
     for row in range(rows(block)):
         first, last = run_of(block, row, schedule)
         for quarter in range((last - first + 3) // 4):
             who = qd.Vector([-1, -1, -1, -1])
             number = qd.Vector([0, 0, 0, 0])
+            base = qd.Vector([0, 0, 0, 0])
             for lane in qd.static(range(4)):
                 place = first + 4 * quarter + lane
                 who[lane] = qd.select(place < last, schedule.order[qd.min(place, last - 1)], -1)
                 number[lane] = qd.select(who[lane] >= 0, springs.number[qd.max(who[lane], 0)], 0)
+                base[lane] = who[lane] * springs.row[0]
             for a in range(number.max()):
                 for lane in qd.static(range(4)):
                     if a < number[lane]:
-                        _spring(who[lane], a, False, p, x, torus, c, springs, single, uniform, periodic)
+                        _spring(
+                            who[lane], base[lane] + a * column, h, stiffness, False, p, x, shift, torus, c, springs,
+                            single, uniform, periodic,
+                        )  # fmt: skip
 
 
 @qd.func(requires_top_level=True)
 def far_springs(
-    p: Particles, x: Vectors, number: qd.i32, order: Ints, torus: Torus, c: Plasticity, springs: SpringRows, load: Floats,
-    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    p: Particles, x: Vectors, shift: Vectors, number: qd.i32, order: Ints, torus: Torus, c: Plasticity, springs: SpringRows,
+    load: Floats, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 3 for springs between particles too far apart for a parallel sweep, one by one; there are few."""
     for _ in range(1):
@@ -324,17 +330,24 @@ def far_springs(
             i = order[place]
             if i >= 0 and load[qd.max(i, 0)] > 0.0:
                 for a in range(springs.number[i]):
-                    _spring(i, a, True, p, x, torus, c, springs, single, uniform, periodic)
+                    at = i * springs.row[0] + a * springs.column[0]
+                    _spring(
+                        i, at, c.support[0], c.stiffness[0], True, p, x, shift, torus, c, springs, single, uniform, periodic
+                    )
 
 
 @qd.func(requires_top_level=True)
 def pulls(
     p: Particles, x: Vectors, n: qd.i32, torus: Torus, c: Plasticity, springs: SpringRows, load: Floats, displacement: Vectors,
-    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    counts: Ints, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """What all particles move by when all springs act at once, each scaled by min(1, 5/W) of the end with the larger W."""
+    """What all particles move by when all springs act at once, each scaled by min(1, 5/W) of the end with the larger W.
+
+    counts[512 ...] adds up springs that were scaled, both ends of each.
+    """
     for i in range(n):
         total = vec3(0.0)
+        limited = 0
         if p.inverse_mass[i] > 0.0:
             base = i * springs.row[0]
             column = springs.column[0]
@@ -344,12 +357,16 @@ def pulls(
                 j = springs.other[at]
                 stiffness = _stiffness(i, j, p, c, single)
                 push = _pull(i, j, xi, springs.rest[at], stiffness, c.support[0], p, x, torus, periodic)
-                push *= qd.min(1.0, 5.0 / qd.max(qd.max(load[i], load[j]), 1e-30))
+                most = qd.max(load[i], load[j])
+                push *= qd.min(1.0, 5.0 / qd.max(most, 1e-30))
+                limited += qd.select(most > 5.0, 1, 0)
                 if qd.static(uniform):
                     total -= 0.5 * push
                 else:
                     total -= share_of(p.inverse_mass[i], p.inverse_mass[j]) * push
         displacement[i] = total
+        if limited > 0:
+            qd.atomic_add(counts[512 + i % 256], limited)
 
 
 @qd.kernel(fastcache=True)

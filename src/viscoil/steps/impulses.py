@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import quadrants as qd
 
-from viscoil.constraints.double_density import share_of
 from viscoil.particles import Floats, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
+from viscoil.sph.pairs import share_of
 from viscoil.sph.schedule import Hits, Schedule, block_of, rows, run_of
 
 
@@ -38,7 +38,7 @@ def _strength(i: qd.i32, j: qd.i32, p: Particles, c: ImpulseNumbers, single: qd.
 
 @qd.func
 def _damp(
-    i: qd.i32, slot: qd.i32, p: Particles, v: Vectors, near: NeighborList, torus: Torus, c: ImpulseNumbers, hits: Hits,
+    i: qd.i32, worker: qd.i32, p: Particles, v: Vectors, near: NeighborList, torus: Torus, c: ImpulseNumbers, hits: Hits,
     single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 5 for the pairs of one particle with those of larger id; solids' samples have no list and count as larger."""
@@ -47,7 +47,7 @@ def _damp(
     mine = p.id[i]
     base = i * near.row[0]
     column = near.column[0]
-    first = slot * near.width[0]
+    first = worker * near.width[0]
     end = first
     for k in range(near.count[i]):
         j = near.index[base + k * column]
@@ -84,8 +84,8 @@ def _damp(
 
 @qd.func
 def damp_block(
-    task: qd.i32, schedule: Schedule, p: Particles, v: Vectors, near: NeighborList, torus: Torus, c: ImpulseNumbers, hits: Hits,
-    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    task: qd.i32, worker: qd.i32, schedule: Schedule, p: Particles, v: Vectors, near: NeighborList, torus: Torus,
+    c: ImpulseNumbers, hits: Hits, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 5 for the particles of a block, one by one."""
     block = block_of(task, schedule)
@@ -94,7 +94,7 @@ def damp_block(
         for place in range(first, last):
             i = schedule.order[place]
             if i >= 0:
-                _damp(i, task, p, v, near, torus, c, hits, single, uniform, periodic)
+                _damp(i, worker, p, v, near, torus, c, hits, single, uniform, periodic)
 
 
 @qd.func

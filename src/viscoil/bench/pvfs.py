@@ -1,0 +1,175 @@
+"""Whole steps of PVFS with and without springs, beside the speeds of Clavet et al. 2005 and the fastest CPU code known to us.
+
+A block stands on a floor under a little gravity, with the paper's constants and one step per 1/30 s, as published: k = 0.004,
+k_near = 0.01, k_spring = 0.3, α = 0.3, γ = 0.1, springs frozen at the start. "in a run" is a frame of a simulation, with
+checks, sorting of memory and metrics; "step" is the solver alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from viscoil import backend
+
+ROUNDS = 5  # measured per row; the median counts
+STEPS = 10  # per round, and per frame
+SUPPORT = 0.05  # h [m]
+BUSY = 0.5  # load per core from which other programs disturb the measurement
+GRAVITY = 0.001  # ĝ = g τ²/h: a pile of ten h is then compressed by a tenth
+MATTER = {"k_spring": 0.3, "alpha": 0.3, "gamma": 0.1}  # the paper's plastic material
+ANCHORS = (
+    (10.5e6, "64k particles, 32 threads of a Threadripper 3960X, README of github.com/yabadabu/viscoelastic_cpu"),
+    (39.8e6, "131k particles, 23 threads of a Ryzen 9 9900X, benchmarks/results there, October 2026"),
+)  # particle-steps/s: double density relaxation and collisions of at most 64 neighbours, no springs, no viscosity
+
+
+@dataclass(frozen=True)
+class Load:
+    """One row: what is simulated."""
+
+    name: str
+    edges: tuple[int, int, int]  # particles along x, y and z
+    springs: bool
+    wanted: float | None  # [ms] per step: what we asked for, on two CPU cores, or on an H200 for the million
+    paper: float | None  # [ms] per frame in 2005, one step with surface and display
+
+
+LOADS = [
+    Load("1k", (10, 10, 10), True, 10.0, 100.0),
+    Load("20k", (28, 26, 28), True, 1e3 / 12, 2000.0),
+    Load("20k_liquid", (28, 26, 28), False, None, 2000.0),
+    Load("1m", (100, 100, 100), True, 12.0, None),
+]
+
+
+def scene(load: Load, relaxation: str = "auto") -> Any:
+    """A block on a floor."""
+    from viscoil.scene.schema import Scene
+    from viscoil.solvers.pvfs import PVFSParams
+    from viscoil.solvers.pvfs_matter import TAU
+
+    spacing = 0.38 * SUPPORT
+    size = [spacing * edge for edge in load.edges]
+    return Scene(
+        title=load.name,
+        spacing=spacing,
+        gravity=(0.0, -GRAVITY * SUPPORT / TAU**2, 0.0),
+        time={"frame_time": STEPS * TAU, "steps_per_frame": STEPS},
+        solver=PVFSParams.clavet(SUPPORT, beta=0.1, relaxation=relaxation, **(MATTER if load.springs else {})),
+        material={"fluid": {"density": 1000.0}},
+        fluid=[
+            {
+                "material": "fluid", "jitter": 0.05,
+                "shape": {"type": "box", "size": size, "position": [0, size[1] / 2 + spacing / 2, 0]},
+            }
+        ],
+        solid=[{"name": "floor", "friction": "no-slip", "shape": {"type": "plane"}}],
+    )  # fmt: skip
+
+
+def bytes_per_step(neighbours: float, ends: float) -> float:
+    """Memory one particle needs in a step [B] of the form for GPUs, if every array is read or written once per pass.
+
+    The list (4 B an entry) is written once and read twice by the viscosity and twice by the relaxation, once more to look for
+    new springs; 90 B per pass for a particle's own numbers. Each end of a spring: 8 read and 12 written where lengths flow,
+    4 to find the other, 8 read where it pulls. What neighbours hold counts once: it comes from the cache.
+    """
+    return (6 if ends else 5) * 4 * neighbours + 7 * 90 + 32 * ends
+
+
+def _steps(sim: Any, precise: bool) -> tuple[float, dict[str, float]]:
+    """(seconds per step, seconds per step and stage) of one round."""
+    from viscoil.solvers.pvfs_matter import TAU
+
+    world = sim.world
+    before, world.stages.precise = world.stages.precise, precise
+    world.stages.taken()
+    backend.synchronise()
+    begin = perf_counter()
+    for _ in range(STEPS):
+        sim.solver.step(world, TAU)
+    backend.synchronise()
+    seconds = perf_counter() - begin
+    world.stages.precise = before
+    return seconds / STEPS, {name: value / STEPS for name, value in world.stages.taken().items()}
+
+
+def measure(load: Load, device: str, threads: int | None, relaxation: str = "auto") -> dict[str, Any]:
+    """Seconds per step of a run and of the solver alone, and the split; medians of several rounds."""
+    from viscoil.simulate import Simulation
+
+    sim = Simulation(scene(load, relaxation), device=device, threads=threads)
+    sim.advance_frame()  # compiles, freezes springs, makes lists and rows long enough
+    _steps(sim, True)
+    run, step, parts = [], [], []
+    for _ in range(ROUNDS):  # taking turns: a busy moment of the machine meets all of them
+        backend.synchronise()
+        begin = perf_counter()
+        sim.advance_frame()
+        backend.synchronise()
+        run.append((perf_counter() - begin) / STEPS)
+        step.append(_steps(sim, False)[0])
+        parts.append(_steps(sim, True)[1])
+    world, seconds = sim.world, float(np.median(run))
+    springs = sim.solver.metrics()["springs"]
+    stages = {name: float(np.median([part.get(name, 0.0) for part in parts])) for name in sim.solver.stages}
+    neighbours = float(world.neighbors.list.count.to_numpy()[: world.count].mean())
+    return {
+        "name": load.name, "particles": world.fluid_count, "relaxation": sim.solver.form, "springs": springs,
+        "neighbours": neighbours, "seconds": seconds, "fastest": float(min(run)), "step": float(np.median(step)),
+        "rate": world.fluid_count / seconds, "wanted": load.wanted, "paper": load.paper, "stages": stages,
+        "bytes": bytes_per_step(neighbours, 2 * springs) * world.count if backend.current().is_gpu else None,
+    }  # fmt: skip
+
+
+def main(
+    names: list[str], device: str, threads: int | None, relaxations: list[str] | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:  # fmt: skip
+    """All rows asked for, once per relaxation."""
+    from viscoil.bench import machine
+
+    backend.start(device, threads)
+    about, rows = machine.describe(), []
+    for load in LOADS:
+        for relaxation in relaxations or ["auto"]:
+            if load.name in names:
+                say(f"{load.name}: {int(np.prod(load.edges)):,} particles, {relaxation}")
+                rows.append(measure(load, device, threads, relaxation))
+    anchors = [{"rate": rate, "source": source} for rate, source in ANCHORS]
+    return {"machine": about, "rows": rows, "anchors": anchors}
+
+
+def table(result: dict[str, Any]) -> str:
+    """The rows as text, and what stands beside them."""
+    lines = [
+        f"{'load':10} {'particles':>9} {'relaxation':>10} {'springs':>7} {'neighbours':>10} {'ms/step':>8} {'steps/s':>8} "
+        f"{'solver ms':>9} {'asked ms':>8} {'2005 ms':>7} {'Mp·st/s':>8} {'TB/s':>5}  share of stages"
+    ]
+    for row in result["rows"]:
+        whole = sum(row["stages"].values())
+        shares = ", ".join(f"{name} {100 * value / whole:.0f} %" for name, value in row["stages"].items() if value)
+        wanted, paper = (f"{row[key]:.0f}" if row[key] else "" for key in ("wanted", "paper"))
+        moved = f"{row['bytes'] / row['step'] / 1e12:.2f}" if row["bytes"] else ""
+        lines.append(
+            f"{row['name']:10} {row['particles']:>9,} {row['relaxation']:>10} {row['springs']:>7.1f} "
+            f"{row['neighbours']:>10.1f} {1e3 * row['seconds']:>8.2f} {1 / row['seconds']:>8.1f} {1e3 * row['step']:>9.2f} "
+            f"{wanted:>8} {paper:>7} {row['rate'] / 1e6:>8.3f} {moved:>5}  {shares}"
+        )
+    for row in result["rows"]:
+        if row["springs"]:
+            ratio = row["stages"]["springs"] / row["stages"]["relaxation"]
+            verdict = "more than" if ratio > 1 else "not more than"
+            lines.append(
+                f"{row['name']}, {row['relaxation']}: springs cost {verdict} the relaxation ({ratio:.2f} of it; "
+                f"{row['springs']:.0f} springs and {row['neighbours']:.0f} listed neighbours per particle)"
+            )
+    lines.append("ms/step: in a run, median of frames; solver ms: its steps alone; 2005: a frame with surface and display")
+    if result["machine"]["load"] > BUSY * result["machine"]["cores"] and not result["machine"]["gpu"]:
+        lines.append(f"The machine was busy (load {result['machine']['load']:g} before the start): times are too long.")
+    for anchor in result["anchors"]:
+        lines.append(f"beside: {anchor['rate'] / 1e6:.1f} Mp·st/s, {anchor['source']} (no springs, no viscosity)")
+    return "\n".join(lines)
