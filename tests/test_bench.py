@@ -242,7 +242,7 @@ def test_steps_with_springs_are_timed(monkeypatch):
         ("tiny", "coloured"), ("tiny", "jacobi"), ("wet", "coloured"), ("wet", "jacobi")
     ]  # fmt: skip
     for row in result["rows"]:
-        assert row["particles"] == 216 and row["seconds"] >= row["fastest"] > 0 and row["bytes"] is None
+        assert row["particles"] == 216 and row["seconds"] >= row["fastest"] > 0 and row["cpu"] > 0 and row["bytes"] is None
         assert row["rate"] == pytest.approx(216 / row["seconds"]) and 40 < row["neighbours"] < 140
         assert list(row["stages"]) == list(PVFS.stages)
         springy = row["name"] == "tiny"

@@ -45,7 +45,7 @@ def at_once(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, pressure: Vectors,
     displacement: Vectors, counts: Ints, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    pressures(x, n, near, torus, c, pressure, counts, periodic)
+    pressures(p, x, n, near, torus, c, pressure, counts, periodic)
     displacements(p, x, n, near, torus, c, pressure, displacement, counts, uniform, periodic)
 
 

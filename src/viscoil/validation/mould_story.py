@@ -59,11 +59,12 @@ def _measure(trial: Trial) -> Outcome:
     t, under = np.array(times), np.array(tops)[:, 0]
     before, lowest = under[t == 40][0], under[(t > 40) & (t < 120)].min()
     recovered, again = under[t == PLASTIC][0], under[(t > PLASTIC) & (t < PLASTIC + 80)].min()
-    print_left, flat = under[t == MELTED][0], under[-1]
+    fresh, left, flat = under[t == PLASTIC + 100][0], under[t == MELTED][0], under[-1]
     checks = [
         at_most("elastic: height under the foot, share of that before", lowest / before, 0.75),
         at_least("elastic: height after the foot is gone, share of that before", recovered / before, 0.85),
-        at_least("plastic: depth of the print, share of the pressed", (recovered - print_left) / (recovered - again), 0.5),
+        at_least("plastic: depth of the print, share of the pressed", (recovered - fresh) / (recovered - again), 0.4),
+        at_least("plastic: depth of the print 100 τ later, share of that", (recovered - left) / (recovered - fresh), 0.9),
         at_most("melted: height at the end, share of the block's", flat / before, 0.4),
     ]
     return Outcome(checks, {"time": t, "tops": np.array(tops)})
