@@ -77,7 +77,7 @@ class Swept:
         while needed := self.neighbors.overflow():
             self.neighbors.widen(needed)
             self.neighbors.find(self.particles.position, self.particles, self.n)
-        self.colour = allocate_array(qd.i32, 1)
+        self.colour = allocate_array(qd.i32, 2)
 
     @property
     def coloured(self):
@@ -96,6 +96,6 @@ class Swept:
         schedule.start.from_numpy(np.array([0, self.n], np.int32))
         return schedule
 
-    def hits(self, schedule):
-        dims = self.neighbors.dims if schedule.order is self.neighbors.cells.order else (1, 1, 1)
-        return hits_for(dims, self.neighbors.width, None)
+    @property
+    def hits(self):
+        return hits_for(self.neighbors.width, None)

@@ -22,7 +22,7 @@ from viscoil.constraints.double_density import (
 )
 from viscoil.particles import Flag, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.schedule import Hits, Schedule, begin_sweep, narrow, next_colour, tasks
+from viscoil.sph.schedule import Hits, Schedule, apart, begin_sweep, next_colour, sweepers, take, tasks
 
 SET = {"k": 0.004, "k_near": 0.01, "rho0": 10.0}
 
@@ -34,9 +34,12 @@ def sweep(
 ):  # fmt: skip
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
-        qd.loop_config(block_dim=qd.static(narrow()))
-        for task in range(tasks(schedule)):
-            relax_block(task, schedule, p, x, shift, near, torus, c, hits, uniform, periodic)
+        for w in range(qd.static(sweepers() * apart())):
+            if w % qd.static(apart()) == 0:
+                task = take(schedule)
+                while task < tasks(schedule):
+                    relax_block(task, w // qd.static(apart()), schedule, p, x, shift, near, torus, c, hits, uniform, periodic)
+                    task = take(schedule)
         next_colour(left, schedule)
 
 
@@ -60,7 +63,7 @@ def swept(s, schedule, uniform=True, **constants):
     x.from_numpy(s.particles.position.to_numpy()[: s.n])
     sweep(
         backend.loop_counter(), s.particles, x, shift, s.neighbors.list, s.neighbors.torus, numbers(**constants), schedule,
-        s.hits(schedule), uniform, s.neighbors.periodic,
+        s.hits, uniform, s.neighbors.periodic,
     )  # fmt: skip
     moved = shift.to_numpy()[: s.n]
     assert np.allclose(x.to_numpy()[: s.n] - s.particles.position.to_numpy()[: s.n], moved, atol=1e-4)

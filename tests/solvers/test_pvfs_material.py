@@ -7,9 +7,11 @@ import pytest
 
 from pvfs_kit import TAU, H, cloud, made, rest_lengths, scene, state
 from viscoil.errors import SceneError
+from viscoil.material import Material
 from viscoil.scene.schema import Scene
 from viscoil.simulate import Simulation
 from viscoil.solvers.pvfs import PVFSParams
+from viscoil.solvers.pvfs_matter import FRICTION, SHEAR, matter_of
 
 
 def test_published_numbers_in_si():
@@ -35,6 +37,28 @@ def test_size_does_not_matter():
         )  # fmt: skip
         ends.append(list(sim.frames())[-1]["position"].astype(float) / h)
     assert np.abs(ends[0] - ends[1]).max() < 2e-3
+
+
+def test_materials_in_springs_and_impulses():
+    """G = SHEAR ρkh², η = FRICTION ρσh², α = 1/λ; what a material does not say is the solver's."""
+    params, h, rho = PVFSParams.clavet(0.05, k_spring=0.3, alpha=0.2, gamma=0.1, sigma=0.5), 0.05, 1200.0
+
+    def matter(**own):
+        return matter_of(Material(density=rho, **own), params, h)
+
+    silent = matter()
+    assert (silent.spring, silent.stretch, silent.compress) == pytest.approx((270, 6, 6))
+    assert (silent.stretch_yield, silent.linear, silent.stickiness) == pytest.approx((0.1, 15, 1))
+    jelly = matter(modulus=500.0, relaxation_time=math.inf, yield_strain=0.3, stickiness=0.2)
+    assert jelly.spring == pytest.approx(500 / (SHEAR * rho * h * h)) and jelly.stretch == jelly.compress == 0
+    assert (jelly.stretch_yield, jelly.compress_yield, jelly.stickiness) == (0.3, 0.3, 0.2)
+    assert matter(viscosity=50.0, relaxation_time=0.25).spring == pytest.approx(200 / (SHEAR * rho * h * h)), "G = η/λ"
+    assert matter(viscosity=50.0, relaxation_time=0.25).stretch == pytest.approx(4)
+    honey = matter(viscosity=10.0)
+    assert honey.linear == pytest.approx(10 / (FRICTION * rho * h * h)) and honey.spring == silent.spring
+    params.plasticity_stretch, params.yield_compression = 1.0, 0.02
+    assert (matter().stretch, matter().compress) == pytest.approx((1, 6))
+    assert (matter().stretch_yield, matter().compress_yield) == (0.1, 0.02)
 
 
 def test_two_materials_share_the_weaker_spring():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pvfs_kit import TAU, H, cloud, made, rest_lengths, scene, state
+from pvfs_kit import TAU, D, H, cloud, made, rest_lengths, scene, state
 from pvfs_reference import Springs
 from viscoil.simulate import Simulation
 
@@ -52,6 +52,27 @@ def test_new_springs_are_as_long_as_the_support_and_do_not_pull():
             sim.step()
         assert (rest_lengths(sims[0]) == 1).all()
     assert np.array_equal(state(sims[0])[0], state(sims[1])[0])
+
+
+@pytest.mark.parametrize("relaxation", ["coloured", "jacobi"])
+def test_springs_reach_through_the_sides_of_a_periodic_box(relaxation):
+    """Frozen, and made by plastic flow: a lattice without a surface has the same springs everywhere."""
+    edge = 10 * D
+    box = {"min": (0, 0, 0), "max": (edge, edge, edge), "periodic": "xyz"}
+    sim = Simulation(scene((10, 10, 10), {"k_spring": 0.1, "alpha": 0.1, "relaxation": relaxation}, domain=box), "cpu")
+    sim.solver.freeze(sim.world)
+    frozen = (rest_lengths(sim) < 1).sum(1)
+    assert (frozen == 80).all(), "a cubic lattice of 0.38 h has 80 neighbours within h"
+    sim.solver.clear(sim.world)
+    sim.step()
+    assert ((rest_lengths(sim) < 1).sum(1) == 80).all()
+
+
+@pytest.mark.parametrize("relaxation", ["sequential", "coloured", "jacobi"])
+def test_the_metrics_count_each_spring_once(relaxation):
+    sim = made(cloud(), published={"k_spring": 0.1, "relaxation": relaxation})
+    sim.advance_frame()
+    assert sim.metrics()["springs"] == pytest.approx(len(sim.solver.springs(sim.world)[0]) / 150)
 
 
 def test_rows_grow_and_nothing_is_dropped():
@@ -143,10 +164,11 @@ def test_springs_end_when_they_are_longer_than_the_support():
     assert rest_lengths(sim)[0, 1] == 1 and rest_lengths(sim)[0, 2] < 1
 
 
-def test_springs_longer_than_any_list_live_on_and_pull():
+@pytest.mark.parametrize("relaxation", ["sequential", "coloured", "jacobi"])
+def test_springs_longer_than_any_list_live_on_and_pull(relaxation):
     """An elastic pair torn four supports apart comes back; plastic pairs let go (see above)."""
     x = np.array([[0.0, 0, 0], [0.5, 0, 0]])
-    sim = made(x, published={"k_spring": 0.1})
+    sim = made(x, published={"k_spring": 0.1, "relaxation": relaxation})
     moved(sim, np.array([[-2.0, 0, 0], [2.0, 0, 0]]))
     sim.step()
     apart = np.linalg.norm(np.diff(state(sim)[0], axis=0))

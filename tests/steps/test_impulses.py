@@ -10,7 +10,7 @@ from viscoil import backend
 from viscoil.particles import Flag, Floats, Particles, Vectors, allocate_array, vec3
 from viscoil.solvers.pvfs_matter import Table
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.schedule import Hits, Schedule, begin_sweep, narrow, next_colour, tasks
+from viscoil.sph.schedule import Hits, Schedule, apart, begin_sweep, next_colour, sweepers, take, tasks
 from viscoil.steps.impulses import ImpulseNumbers, damp_block, damped, rates
 
 
@@ -21,9 +21,12 @@ def sweep(
 ):  # fmt: skip
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
-        qd.loop_config(block_dim=qd.static(narrow()))
-        for task in range(tasks(schedule)):
-            damp_block(task, schedule, p, v, near, torus, c, hits, single, uniform, periodic)
+        for w in range(qd.static(sweepers() * apart())):
+            if w % qd.static(apart()) == 0:
+                task = take(schedule)
+                while task < tasks(schedule):
+                    damp_block(task, w // qd.static(apart()), schedule, p, v, near, torus, c, hits, single, uniform, periodic)
+                    task = take(schedule)
         next_colour(left, schedule)
 
 
@@ -52,7 +55,7 @@ def swept(s, v, sigma, beta, schedule=None, uniform=True):
     device, schedule = upload(v), schedule or s.coloured
     c, single = numbers(sigma, beta)
     sweep(
-        backend.loop_counter(), s.particles, device, s.neighbors.list, s.neighbors.torus, c, schedule, s.hits(schedule), single,
+        backend.loop_counter(), s.particles, device, s.neighbors.list, s.neighbors.torus, c, schedule, s.hits, single,
         uniform, s.neighbors.periodic,
     )  # fmt: skip
     return device.to_numpy()[: s.n].astype(float)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from viscoil.validation.case import Case, Mutation, Outcome, Trial, at_least, at_most
+from viscoil.validation.case import Case, Check, Mutation, Outcome, Trial, at_least, at_most
 from viscoil.validation.clavet import density
 
 SUPPORT = 0.05  # h [m]
@@ -70,7 +70,10 @@ def _measure(trial: Trial) -> Outcome:
     checks = []
     for asked, pool in pools.items():
         checks += [
-            at_most(f"asked {100 * asked:g} %: density at the floor over that at the surface − 1", pool["compression"], asked),
+            Check(
+                f"asked {100 * asked:g} %: density at the floor over that at the surface − 1",
+                pool["compression"], asked, 0.1 * asked, "at most",
+            ),
             at_least(f"asked {100 * asked:g} %: the same, in what was asked", pool["compression"] / asked, 0.25),
             at_least(f"asked {100 * asked:g} %: height, in that of the start", pool["height"] / pool["start"], 0.85),
             at_most(f"asked {100 * asked:g} %: speed (rms) at the end [h/τ]", pool["calm"], 0.05),
