@@ -11,7 +11,7 @@ The references for densities and times are those of a separate implementation wr
 - It came to rest at an aspect ratio of 1.02. Ours does not: 1.04 to 1.07 after 400 steps, 1.03 to 1.05 after 500 (three orders,
   three random starts each). The packing of particles holds small deformations, so the limit is 1.08.
 - Its density of 7.5 is that "of the core", whose size is not told. Layers under the surface are denser than the middle: the
-  inner half of our particles has 7.44, all within 0.8 h of the centre 7.37, within 1.3 h 7.22; deep inside large drops it is 7.30.
+  inner half of our particles has 7.44, all within 0.8 h of the centre 7.37, within 1.3 h 7.22; deep in large drops 7.30.
 - Its σ/ρ of 1.3e-3 took R = 2.4 h. Particles at rest are 0.37 h apart, which makes R = 2.3 h and its own period 1.15e-3.
 """
 
