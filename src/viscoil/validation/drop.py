@@ -8,8 +8,9 @@ arbitrary in the paper: sequential, coloured and simultaneous relaxation have to
 The references for densities and times are those of a separate implementation written from the paper: boxes of a spacing of
 0.4 h, a little more than at rest. Three of them need a word:
 
-- It came to rest at an aspect ratio of 1.02. Ours does not: 1.04 to 1.07 after 400 steps, 1.03 to 1.05 after 500 (three orders,
-  three random starts each). The packing of particles holds small deformations, so the limit is 1.08.
+- It came to rest at an aspect ratio of 1.02. Ours stops where the packing of particles holds it: from a box with a tenth of a
+  spacing of disorder, as here, coloured ends at 1.03 to 1.04 and jacobi at 1.04 to 1.05 after 400 steps (three random starts
+  each); from a more perfect lattice all orders end at 1.04 to 1.07.
 - Its density of 7.5 is that "of the core", whose size is not told. Layers under the surface are denser than the middle: the
   inner half of our particles has 7.44, all within 0.8 h of the centre 7.37, within 1.3 h 7.22; deep in large drops 7.30.
 - Its σ/ρ of 1.3e-3 took R = 2.4 h. Particles at rest are 0.37 h apart, which makes R = 2.3 h and its own period 1.15e-3.
@@ -81,7 +82,7 @@ def _measure(trial: Trial) -> Outcome:
         at_most("cube of 1000 after 400 steps: radius of the hull, deviation/mean", unevenness(cube[-1]), 0.03),
         at_least("box 2:1:1: maxima of the aspect ratio", len(tops), 3),
         at_most("box 2:1:1: largest ratio of two maxima that follow", growing, 1.0),
-        at_most("box 2:1:1: aspect ratio after 400 steps", float(first[-1]), 1.08),
+        at_most("box 2:1:1: aspect ratio after 400 steps", float(first[-1]), 1.05),
         Check("density (eq. 1) in the inner half of the drop", core_density(last), 7.5, 0.1),
         at_most("aspect ratios of sequential, coloured and jacobi: largest difference", apart, 0.1),
         Check(
