@@ -77,12 +77,12 @@ class Swept:
         while needed := self.neighbors.overflow():
             self.neighbors.widen(needed)
             self.neighbors.find(self.particles.position, self.particles, self.n)
-        self.colour = allocate_array(qd.i32, 2)
+        self.colour, self.backwards = allocate_array(qd.i32, 2), allocate_array(qd.i32, 1)
 
     @property
     def coloured(self):
         cells = self.neighbors.cells
-        return Schedule(cells.order, cells.start, self.neighbors.torus.whole, self.colour)
+        return Schedule(cells.order, cells.start, self.neighbors.torus.whole, self.colour, self.backwards)
 
     def induced(self):
         """The order in which the coloured sweep goes, on the host."""
@@ -91,7 +91,7 @@ class Swept:
 
     def in_turn(self, order):
         """A sweep in this order."""
-        schedule = line_schedule(self.n, self.colour)
+        schedule = line_schedule(self.n, self.colour, self.backwards)
         schedule.order.from_numpy(np.asarray(order, np.int32))
         schedule.start.from_numpy(np.array([0, self.n], np.int32))
         return schedule

@@ -292,7 +292,7 @@ class Simulation:
             world.remember()
             world.reset_status()
             for k in range(steps * parts):
-                begin = world.time + k * dt / parts
+                begin, world.part = world.time + k * dt / parts, k
                 if world.solids.moving:
                     world.solids.place(begin, begin + dt / parts)
                 if world.count:

@@ -32,6 +32,7 @@ class World:
         self.gravity = (0.0, -9.81, 0.0)
         self.time = 0.0
         self.steps = 0
+        self.part = 0  # steps already tried beyond those that count
         self.count = 0  # particles, boundary samples included
         self.boundary_count = 0
         self.next_id = 0

@@ -18,7 +18,7 @@ import quadrants as qd
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.pairs import displace, share_of, unit
-from viscoil.sph.schedule import Hits, Schedule, block_of, rows, run_of
+from viscoil.sph.schedule import Hits, Schedule, block_of, in_turn, rows, run_of
 
 LIMIT = 3.6  # Λ = LIMIT (kΔt²/h) ρ², measured: plain Jacobi is stable up to Λ of about one
 COUNTERS = 256  # slots over which counting is spread: pairs, limited pairs, limited springs
@@ -114,7 +114,7 @@ def relax_block(
     for row in range(rows(block)):
         first, last = run_of(block, row, schedule)
         for place in range(first, last):
-            i = schedule.order[place]
+            i = schedule.order[in_turn(place, first, last, schedule)]
             if i >= 0:
                 _relax(i, worker, p, x, shift, near, torus, c, hits, uniform, periodic)
 

@@ -20,7 +20,7 @@ from viscoil.constraints.double_density import COUNTERS, LIMIT, DoubleDensityNum
 from viscoil.errors import SceneError
 from viscoil.model import Model
 from viscoil.particles import Floats, Ints, Uploaded, allocate_array, vec3
-from viscoil.solvers.pvfs_matter import TAU, Matter, Table, flow_share, matter_of
+from viscoil.solvers.pvfs_matter import TAU, Matter, Table, depth_of, flow_share, matter_of
 from viscoil.solvers.pvfs_stages import (
     VECTORS,
     Scratch,
@@ -46,7 +46,7 @@ PUBLISHED = 0.004  # k̂ of the paper
 RESTING = 0.37  # spacing of fluid at rest, in supports, measured inside large drops
 STABLE = 0.008  # largest k̂(Δt/τ)² that was stable, measured; twice that explodes
 CAREFUL = 0.004  # what steps are chosen for: at 0.006 the compressed floor of a deep pool boils, and jacobi's limits act
-SPRINGY = {"sequential": 2.0, "coloured": 2.0, "jacobi": 0.3}  # largest kΔt² of springs; beyond, jacobi's limit softens them
+SPRINGY = {"sequential": 1.0, "coloured": 1.0, "jacobi": 0.3}  # largest kΔt² of springs: beyond, sweeps turn bodies
 VISCOUS = {"sequential": 1.0, "coloured": 1.0, "jacobi": 0.3}  # largest σΔt of which nine tenths act, measured on shear waves
 MOST_STEPS = 100  # per 1/30 s, that viscosity may ask for
 COMPRESSION = 0.042  # relative density increase per ĝ(H/h)/k̂, measured on pools
@@ -135,14 +135,14 @@ class PVFS(Method):
 
     def __init__(self, params: PVFSParams, world: Any):
         self._h, self._gravity = world.support, math.hypot(*world.gravity)
-        self._deep = _depth_of(world)
+        self._deep = depth_of(world)
         self._matter: list[Matter] = []
         self.params = params
         self._step, self._density = Uploaded(StepNumbers), Uploaded(DoubleDensityNumbers)
         self._impulses, self._plasticity = Table(ImpulseNumbers), Table(Plasticity)
         self._sweep, self._hits = Uploaded(SweepNumbers), hits_for(1, None)
         self._width, self._needed = (allocate_array(qd.i32, 1) for _ in range(2))
-        self._colour = allocate_array(qd.i32, 2)
+        self._colour, self._turn = allocate_array(qd.i32, 2), Uploaded(Turn)
         self._sequence: Any = None  # ids in the order of a sequential sweep
         self._steps = self._count = self._since = 0
         self._now = 0.0
@@ -433,14 +433,15 @@ class PVFS(Method):
         return self.scratch
 
     def _schedule(self, world: Any, s: Scratch, sweep: SweepNumbers) -> Schedule:
-        """Who is visited when: by cells, or in the fixed random order of the ids."""
+        """Who is visited when: by cells, or in the fixed random order of the ids; backwards in every other step."""
+        backwards = self._turn.set(backwards=(world.steps + world.part) % 2).backwards
         if self.form != "sequential":
             return _same(self, "_by_cells", Schedule, world.neighbors.cells.order, world.neighbors.cells.start,
-                         world.neighbors.torus.whole, self._colour)  # fmt: skip
+                         world.neighbors.torus.whole, self._colour, backwards)  # fmt: skip
         if self._sequence is None or self._sequence[0] != world.next_id:
             array = allocate_array(qd.i32, world.next_id)
             array.from_numpy(ids_by_rank(world.next_id))
-            self._sequence = world.next_id, array, line_schedule(world.next_id, self._colour)
+            self._sequence = world.next_id, array, line_schedule(world.next_id, self._colour, backwards)
         _, sequence, schedule = self._sequence
         line_up_stage(sequence, s, sweep, schedule)
         return schedule
@@ -466,6 +467,13 @@ class PVFS(Method):
 
 
 @dataclass(frozen=True)
+class Turn:
+    """Which way a sweep goes."""
+
+    backwards: Ints
+
+
+@dataclass(frozen=True)
 class _Ranked:
     """What the neighbour search reads of particles, with ranks for ids: particles of a cell then come in random order."""
 
@@ -480,14 +488,3 @@ def _same(owner: Any, name: str, kind: type, *arrays: Any) -> Any:
         made = arrays, kind(*arrays)
         setattr(owner, name, made)
     return made[1]
-
-
-def _depth_of(world: Any) -> float:
-    """How deep the fluid is that is there now [m]: its height along gravity, at most twice the cube root of its volume."""
-    least, fluid = 4 * world.support, world.fluid_order()
-    if len(fluid) == 0:
-        return least
-    x, g = world.get("position")[fluid], np.asarray(world.gravity, float)
-    heights = x @ (g / max(float(np.linalg.norm(g)), 1e-30))
-    volume = len(fluid) * world.spacing**3
-    return max(least, min(float(np.ptp(heights)) + world.spacing, 2 * volume ** (1 / 3)))

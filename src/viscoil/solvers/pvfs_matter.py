@@ -88,3 +88,14 @@ class Table:
         if self._made is None:
             self._made = self._kind(**{f.name: self._arrays[f.name] for f in fields(self._kind)})
         return self._made
+
+
+def depth_of(world: Any) -> float:
+    """How deep the fluid is that is there now [m]: its height along gravity, at most twice the cube root of its volume."""
+    least, fluid = 4 * world.support, world.fluid_order()
+    if len(fluid) == 0:
+        return least
+    x, g = world.get("position")[fluid], np.asarray(world.gravity, float)
+    heights = x @ (g / max(float(np.linalg.norm(g)), 1e-30))
+    volume = len(fluid) * world.spacing**3
+    return max(least, min(float(np.ptp(heights)) + world.spacing, 2 * volume ** (1 / 3)))

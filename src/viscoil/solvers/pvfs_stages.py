@@ -164,7 +164,7 @@ def spring_sweep(
                     spring_block(task, schedule, p, s.x, s.shift, torus, c, springs, single, uniform, periodic)
                     task = take(schedule)
         next_colour(left, schedule)
-    far_springs(p, s.x, s.shift, n.places[0], schedule.order, torus, c, springs, s.load, single, uniform, periodic)
+    far_springs(p, s.x, s.shift, n.places[0], schedule, torus, c, springs, s.load, single, uniform, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)

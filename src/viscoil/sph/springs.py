@@ -26,7 +26,7 @@ import quadrants as qd
 from viscoil.particles import Carried, Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, separation
 from viscoil.sph.pairs import displace, share_of, unit
-from viscoil.sph.schedule import Schedule, block_of, rows, run_of
+from viscoil.sph.schedule import Schedule, block_of, in_turn, rows, run_of
 
 FIRST_WIDTH = 60  # places per particle to begin with; rows grow when one is full
 SHORT = 0.01  # of h: the shortest length at rest
@@ -301,16 +301,20 @@ def spring_block(
     column = springs.column[0]
     for row in range(rows(block)):
         first, last = run_of(block, row, schedule)
-        for quarter in range((last - first + 3) // 4):
+        quarters = (last - first + 3) // 4
+        for number_of_quarter in range(quarters):
+            quarter = in_turn(number_of_quarter, 0, quarters, schedule)
             who = qd.Vector([-1, -1, -1, -1])
             number = qd.Vector([0, 0, 0, 0])
             base = qd.Vector([0, 0, 0, 0])
             for lane in qd.static(range(4)):
-                place = first + 4 * quarter + lane
+                place = first + 4 * quarter + in_turn(lane, 0, 4, schedule)
                 who[lane] = qd.select(place < last, schedule.order[qd.min(place, last - 1)], -1)
                 number[lane] = qd.select(who[lane] >= 0, springs.number[qd.max(who[lane], 0)], 0)
                 base[lane] = who[lane] * springs.row[0]
-            for a in range(number.max()):
+            most = number.max()
+            for number_of_spring in range(most):
+                a = in_turn(number_of_spring, 0, most, schedule)
                 for lane in qd.static(range(4)):
                     if a < number[lane]:
                         _spring(
@@ -321,16 +325,16 @@ def spring_block(
 
 @qd.func(requires_top_level=True)
 def far_springs(
-    p: Particles, x: Vectors, shift: Vectors, number: qd.i32, order: Ints, torus: Torus, c: Plasticity, springs: SpringRows,
-    load: Floats, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    p: Particles, x: Vectors, shift: Vectors, number: qd.i32, schedule: Schedule, torus: Torus, c: Plasticity,
+    springs: SpringRows, load: Floats, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Algorithm 3 for springs between particles too far apart for a parallel sweep, one by one; there are few."""
     for _ in range(1):
         for place in range(number):
-            i = order[place]
+            i = schedule.order[in_turn(place, 0, number, schedule)]
             if i >= 0 and load[qd.max(i, 0)] > 0.0:
                 for a in range(springs.number[i]):
-                    at = i * springs.row[0] + a * springs.column[0]
+                    at = i * springs.row[0] + in_turn(a, 0, springs.number[i], schedule) * springs.column[0]
                     _spring(
                         i, at, c.support[0], c.stiffness[0], True, p, x, shift, torus, c, springs, single, uniform, periodic
                     )

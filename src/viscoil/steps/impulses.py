@@ -15,7 +15,7 @@ import quadrants as qd
 from viscoil.particles import Floats, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.pairs import share_of
-from viscoil.sph.schedule import Hits, Schedule, block_of, rows, run_of
+from viscoil.sph.schedule import Hits, Schedule, block_of, in_turn, rows, run_of
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def damp_block(
     for row in range(rows(block)):
         first, last = run_of(block, row, schedule)
         for place in range(first, last):
-            i = schedule.order[place]
+            i = schedule.order[in_turn(place, first, last, schedule)]
             if i >= 0:
                 _damp(i, worker, p, v, near, torus, c, hits, single, uniform, periodic)
 
