@@ -415,10 +415,7 @@ class Simulation:
         with world.stages("measure"):
             world.fit_cells()
             if world.count:
-                world.neighbors.find(world.particles.position, world.particles, world.count)
-                while needed := world.neighbors.overflow():
-                    world.neighbors.widen(needed)
-                    world.neighbors.find(world.particles.position, world.particles, world.count)
+                world.neighbors.find_all(world.particles.position, world.particles, world.count)
                 walls_kernel(
                     world.particles, world.particles.position, world.count, world.support, len(world.solids),
                     world.solids.device, world.solids.parts, self._wall, self._wall_gradient,

@@ -18,11 +18,11 @@ from viscoil.constraints.double_density import (
     DoubleDensityNumbers,
     displacements,
     pressures,
-    relax_block,
+    relax_colour,
 )
 from viscoil.particles import Flag, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.schedule import Hits, Schedule, apart, begin_sweep, next_colour, sweepers, take, tasks
+from viscoil.sph.schedule import Hits, Schedule, begin_sweep, next_colour
 
 SET = {"k": 0.004, "k_near": 0.01, "rho0": 10.0}
 
@@ -34,12 +34,7 @@ def sweep(
 ):  # fmt: skip
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
-        for w in range(qd.static(sweepers() * apart())):
-            if w % qd.static(apart()) == 0:
-                task = take(schedule)
-                while task < tasks(schedule):
-                    relax_block(task, w // qd.static(apart()), schedule, p, x, shift, near, torus, c, hits, uniform, periodic)
-                    task = take(schedule)
+        relax_colour(schedule, p, x, shift, near, torus, c, hits, uniform, periodic)
         next_colour(left, schedule)
 
 

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import viscoil as vc
+from resume_kit import CHILD, contents
 from viscoil.errors import RunFolderError
 from viscoil.io.execute import Progress, execute
 from viscoil.io.run import Run
@@ -47,25 +48,6 @@ boundary = "particles"
 shape = { type = "sphere", radius = 0.1, position = [0.6, 0.15, 0.2] }
 motion = [{ time = 0.0, position = [0.0, 0.0, 0.0] }, { time = 0.16, position = [-0.1, 0.1, 0.0] }]
 """
-
-CHILD = """
-import sys
-import viscoil as vc
-from viscoil.io.execute import Progress, execute
-from viscoil.io.run import Run
-
-class Lines(Progress):
-    def frame(self, frame, metrics):
-        print(frame.index, flush=True)
-
-scene = vc.load(sys.argv[1])
-run = Run.open(sys.argv[2]) if Run.resumable(sys.argv[2]) else Run.create(sys.argv[2], scene)
-execute(vc.Simulation(scene, device="cpu"), run, progress=Lines())
-"""
-
-
-def contents(run: Run) -> dict[int, bytes]:
-    return {index: run.frame_path(index).read_bytes() for index in run.frames}
 
 
 def marks(run: Run) -> dict[int, int]:

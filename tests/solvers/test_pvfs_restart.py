@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import viscoil as vc
+from resume_kit import CHILD, contents
 from viscoil.io.execute import execute
 from viscoil.io.run import Run
 
@@ -58,25 +59,6 @@ name = "ball"
 shape = { type = "sphere", radius = 0.04, position = [0.2, 0.1, 0.0] }
 motion = [{ time = 0.0, position = [0.0, 0.0, 0.0] }, { time = 0.3, position = [-0.15, 0.0, 0.0] }]
 """
-
-CHILD = """
-import sys
-import viscoil as vc
-from viscoil.io.execute import Progress, execute
-from viscoil.io.run import Run
-
-class Lines(Progress):
-    def frame(self, frame, metrics):
-        print(frame.index, flush=True)
-
-scene = vc.load(sys.argv[1])
-run = Run.open(sys.argv[2]) if Run.resumable(sys.argv[2]) else Run.create(sys.argv[2], scene)
-execute(vc.Simulation(scene, device="cpu"), run, progress=Lines())
-"""
-
-
-def contents(run):
-    return {index: run.frame_path(index).read_bytes() for index in run.frames}
 
 
 @pytest.fixture(scope="module", params=["coloured", "jacobi", "sequential"])

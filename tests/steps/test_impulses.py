@@ -10,8 +10,8 @@ from viscoil import backend
 from viscoil.particles import Flag, Floats, Particles, Vectors, allocate_array, vec3
 from viscoil.solvers.pvfs_matter import Table
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.schedule import Hits, Schedule, apart, begin_sweep, next_colour, sweepers, take, tasks
-from viscoil.steps.impulses import ImpulseNumbers, damp_block, damped, rates
+from viscoil.sph.schedule import Hits, Schedule, begin_sweep, next_colour
+from viscoil.steps.impulses import ImpulseNumbers, damp_colour, damped, rates
 
 
 @qd.kernel(graph=True)
@@ -21,12 +21,7 @@ def sweep(
 ):  # fmt: skip
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
-        for w in range(qd.static(sweepers() * apart())):
-            if w % qd.static(apart()) == 0:
-                task = take(schedule)
-                while task < tasks(schedule):
-                    damp_block(task, w // qd.static(apart()), schedule, p, v, near, torus, c, hits, single, uniform, periodic)
-                    task = take(schedule)
+        damp_colour(schedule, p, v, near, torus, c, hits, single, uniform, periodic)
         next_colour(left, schedule)
 
 

@@ -4,7 +4,7 @@
     ρ'_i = Σ_j (1 − q)³       P'_i = k' ρ'_i                always repels: no clusters
     D_ij = Δt² [P_i (1 − q) + P'_i (1 − q)²] r̂_ij          j moves by +D/2, i by −D/2          q = r/h, r̂ from i to j
 
-Each pair is visited from both ends. :func:`relax_block` does it as published, one particle after the other on positions that
+Each pair is visited from both ends. :func:`relax_colour` does it as published, one particle after the other on positions that
 are already corrected. :func:`pressures` and :func:`displacements` do it for all at once from the same positions (Jacobi):
 the pair then moves by ½Δt²[(P_i + P_j)(1 − q) + (P'_i + P'_j)(1 − q)²]. That is stable up to a smaller stiffness, so a
 pair's displacement is scaled down by min(1, 1/Λ) with Λ = 3.6 (kΔt²/h) ρ² of the denser end: one factor for both ends,
@@ -18,7 +18,7 @@ import quadrants as qd
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.pairs import displace, share_of, unit
-from viscoil.sph.schedule import Hits, Schedule, block_of, in_turn, rows, run_of
+from viscoil.sph.schedule import Hits, Schedule, apart, block_of, in_turn, rows, run_of, sweepers, take, tasks
 
 LIMIT = 3.6  # Λ = LIMIT (kΔt²/h) ρ², measured: plain Jacobi is stable up to Λ of about one
 COUNTERS = 256  # slots over which counting is spread: pairs, limited pairs, limited springs
@@ -105,7 +105,7 @@ def _relax(
 
 
 @qd.func
-def relax_block(
+def _relax_block(
     task: qd.i32, worker: qd.i32, schedule: Schedule, p: Particles, x: Vectors, shift: Vectors, near: NeighborList,
     torus: Torus, c: DoubleDensityNumbers, hits: Hits, uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
@@ -117,6 +117,21 @@ def relax_block(
             i = schedule.order[in_turn(place, first, last, schedule)]
             if i >= 0:
                 _relax(i, worker, p, x, shift, near, torus, c, hits, uniform, periodic)
+
+@qd.func(requires_top_level=True)
+def relax_colour(
+    schedule: Schedule, p: Particles, x: Vectors, shift: Vectors, near: NeighborList, torus: Torus, c: DoubleDensityNumbers,
+    hits: Hits, uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Algorithm 2 for the blocks of one colour, in parallel."""
+    for w in range(qd.static(sweepers() * apart())):
+        if w % qd.static(apart()) == 0:
+            task = take(schedule)
+            while task < tasks(schedule):
+                _relax_block(
+                    task, w // qd.static(apart()), schedule, p, x, shift, near, torus, c, hits, uniform, periodic
+                )
+                task = take(schedule)
 
 
 @qd.func(requires_top_level=True)

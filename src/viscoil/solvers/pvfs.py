@@ -139,7 +139,7 @@ class PVFS(Method):
         self._matter: list[Matter] = []
         self.params = params
         self._step, self._density = Uploaded(StepNumbers), Uploaded(DoubleDensityNumbers)
-        self._impulses, self._plasticity = Table(ImpulseNumbers), Table(Plasticity)
+        self._impulses, self._plasticity, self._clinging = Table(ImpulseNumbers), Table(Plasticity), Table(Clinging)
         self._sweep, self._hits = Uploaded(SweepNumbers), hits_for(1, None)
         self._width, self._needed = (allocate_array(qd.i32, 1) for _ in range(2))
         self._colour, self._turn = allocate_array(qd.i32, 2), Uploaded(Turn)
@@ -240,8 +240,7 @@ class PVFS(Method):
     def longest_step(self, world: Any) -> tuple[float, str]:
         """Longest stable step [s], and what sets it."""
         self._gravity = math.hypot(*world.gravity)
-        if self._read_for != self.params:
-            self._read_materials()
+        self._read_materials()
         steps = self._steps_per_tau()
         limits = [(TAU / steps, f"stability, {steps} steps per 1/30 s")]
         if (stiffest := max((matter.spring for matter in self._matter), default=0.0)) > 0:
@@ -257,17 +256,18 @@ class PVFS(Method):
     # --- materials and springs -------------------------------------------------------------------------------------------
     def take_materials(self, materials: list[Any]) -> None:
         """Physical numbers into those of springs and impulses."""
-        self._materials = materials
+        self._materials, self._read_for = materials, None
         self._read_materials()
 
     def _read_materials(self) -> None:
-        self._matter = [matter_of(material, self.params, self._h) for material in self._materials]
-        self._read_for = self.params.model_copy()
+        """Anew when parameters, which speak for materials that say nothing, have changed."""
+        if self._read_for != self.params:
+            self._matter = [matter_of(material, self.params, self._h) for material in self._materials]
+            self._read_for = self.params.model_copy()
 
     def _springy(self) -> bool:
         """Whether any material has springs now."""
-        if self._read_for != self.params:
-            self._read_materials()
+        self._read_materials()
         return any(matter.spring > 0 for matter in self._matter)
 
     def _tables(self, dt: float) -> tuple[ImpulseNumbers, Plasticity, Floats]:
@@ -283,15 +283,7 @@ class PVFS(Method):
         )  # fmt: skip
         self._damping = beta > 0 or any(m.linear > 0 for m in matter)
         self._growing = any(m.spring > 0 and m.compress > 0 for m in matter)
-        return impulses, plasticity, self._stickiness()
-
-    def _stickiness(self) -> Floats:
-        values = tuple(m.stickiness for m in self._matter)
-        if getattr(self, "_sticky", None) is None or self._sticky[0] != values:
-            array = allocate_array(qd.f32, len(values))
-            array.from_numpy(np.array(values, np.float32))
-            self._sticky = values, array
-        return self._sticky[1]
+        return impulses, plasticity, self._clinging.set(stickiness=[m.stickiness for m in matter]).stickiness
 
     def _rows(self, world: Any) -> SpringRows:
         """The springs on the device."""
@@ -319,15 +311,10 @@ class PVFS(Method):
 
     def freeze(self, world: Any) -> None:
         """Every pair within h gets a spring of its present length: a body remembers its shape from now on."""
-        if not world.count:
-            return
-        if not self._springy():
+        if not world.count or not self._springy():
             return
         plasticity = self._tables(TAU)[1]
-        world.neighbors.find(world.particles.position, world.particles, world.count)
-        while needed := world.neighbors.overflow():
-            world.neighbors.widen(needed)
-            world.neighbors.find(world.particles.position, world.particles, world.count)
+        world.neighbors.find_all(world.particles.position, world.particles, world.count)
         while True:
             freeze_kernel(
                 world.particles, world.count, world.neighbors.list, world.neighbors.torus, plasticity, self._rows(world),
@@ -464,6 +451,13 @@ class PVFS(Method):
             "limited_springs": float(counts[2] / max(springs * steps, 1)),
             "stiffness": self._k_of(self.params),
         }
+
+
+@dataclass(frozen=True)
+class Clinging:
+    """How materials stick to solids."""
+
+    stickiness: Floats  # [material] factor on the pull
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import quadrants as qd
 
-from viscoil.constraints.double_density import DoubleDensityNumbers, displacements, pressures, relax_block
+from viscoil.constraints.double_density import DoubleDensityNumbers, displacements, pressures, relax_colour
 from viscoil.constraints.wet_contact import wet_contact
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.sdf import Parts, Solids
@@ -14,18 +14,14 @@ from viscoil.sph.pairs import displace
 from viscoil.sph.schedule import (
     Hits,
     Schedule,
-    apart,
     begin_sweep,
     find_ids,
     in_line,
     next_colour,
     ranks,
-    sweepers,
-    take,
-    tasks,
 )
-from viscoil.sph.springs import Plasticity, SpringRows, adjust, far_springs, pulls, spring_block
-from viscoil.steps.impulses import ImpulseNumbers, damp_block, damped, rates
+from viscoil.sph.springs import Plasticity, SpringRows, adjust, far_springs, pulls, spring_colour
+from viscoil.steps.impulses import ImpulseNumbers, damp_colour, damped, rates
 from viscoil.steps.integrate import finite, moved, wrapped
 
 VECTORS = ("x", "before", "touched", "shift", "velocity", "displacement", "pressure")
@@ -105,14 +101,7 @@ def viscosity_sweep(
     """Line 5 (Algorithm 5), pair after pair."""
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
-        for w in range(qd.static(sweepers() * apart())):
-            if w % qd.static(apart()) == 0:
-                task = take(schedule)
-                while task < tasks(schedule):
-                    damp_block(
-                        task, w // qd.static(apart()), schedule, p, s.velocity, near, torus, c, hits, single, uniform, periodic
-                    )
-                    task = take(schedule)
+        damp_colour(schedule, p, s.velocity, near, torus, c, hits, single, uniform, periodic)
         next_colour(left, schedule)
     for i in range(k.count[0]):
         bins[i] = s.x[i]
@@ -157,12 +146,7 @@ def spring_sweep(
     """Line 15 (Algorithm 3), spring after spring; those that are too long for a parallel sweep come last."""
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
-        for w in range(qd.static(sweepers() * apart())):
-            if w % qd.static(apart()) == 0:
-                task = take(schedule)
-                while task < tasks(schedule):
-                    spring_block(task, schedule, p, s.x, s.shift, torus, c, springs, single, uniform, periodic)
-                    task = take(schedule)
+        spring_colour(schedule, p, s.x, s.shift, torus, c, springs, single, uniform, periodic)
         next_colour(left, schedule)
     far_springs(p, s.x, s.shift, n.places[0], schedule, torus, c, springs, s.load, single, uniform, periodic)
 
@@ -185,14 +169,7 @@ def relax_sweep(
     """Line 16 (Algorithm 2), particle after particle."""
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
-        for w in range(qd.static(sweepers() * apart())):
-            if w % qd.static(apart()) == 0:
-                task = take(schedule)
-                while task < tasks(schedule):
-                    relax_block(
-                        task, w // qd.static(apart()), schedule, p, s.x, s.shift, near, torus, c, hits, uniform, periodic
-                    )
-                    task = take(schedule)
+        relax_colour(schedule, p, s.x, s.shift, near, torus, c, hits, uniform, periodic)
         next_colour(left, schedule)
 
 

@@ -392,6 +392,13 @@ class Neighbors:
             self.numbers(count), self.list, self.periodic, self.scan_depth,
         )  # fmt: skip
 
+    def find_all(self, position: Any, particles: Any, count: int) -> None:
+        """As :meth:`find`, and again with longer lists until all neighbours have found room. Waits for the device."""
+        self.find(position, particles, count)
+        while needed := self.overflow():
+            self.widen(needed)
+            self.find(position, particles, count)
+
     def numbers(self, count: int) -> SearchNumbers:
         """Arguments of a search among ``count`` particles, on the device."""
         return self._numbers.set(count=count, reach2=self.reach**2)

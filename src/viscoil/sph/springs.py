@@ -26,7 +26,7 @@ import quadrants as qd
 from viscoil.particles import Carried, Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, separation
 from viscoil.sph.pairs import displace, share_of, unit
-from viscoil.sph.schedule import Schedule, block_of, in_turn, rows, run_of
+from viscoil.sph.schedule import Schedule, apart, block_of, in_turn, rows, run_of, sweepers, take, tasks
 
 FIRST_WIDTH = 60  # places per particle to begin with; rows grow when one is full
 SHORT = 0.01  # of h: the shortest length at rest
@@ -286,7 +286,7 @@ def _spring(
 
 
 @qd.func
-def spring_block(
+def _spring_block(
     task: qd.i32, schedule: Schedule, p: Particles, x: Vectors, shift: Vectors, torus: Torus, c: Plasticity,
     springs: SpringRows, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
@@ -321,6 +321,19 @@ def spring_block(
                             who[lane], base[lane] + a * column, h, stiffness, False, p, x, shift, torus, c, springs,
                             single, uniform, periodic,
                         )  # fmt: skip
+
+@qd.func(requires_top_level=True)
+def spring_colour(
+    schedule: Schedule, p: Particles, x: Vectors, shift: Vectors, torus: Torus, c: Plasticity, springs: SpringRows,
+    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Algorithm 3 for the blocks of one colour, in parallel."""
+    for w in range(qd.static(sweepers() * apart())):
+        if w % qd.static(apart()) == 0:
+            task = take(schedule)
+            while task < tasks(schedule):
+                _spring_block(task, schedule, p, x, shift, torus, c, springs, single, uniform, periodic)
+                task = take(schedule)
 
 
 @qd.func(requires_top_level=True)

@@ -4,7 +4,7 @@
 
 σ [1/s] smooths, β [1/m] only keeps fast particles from running through each other. The published impulse has no bound; I ≤ u
 stops the approach and does no more. Pairs that separate are left alone, so this viscosity does not resist stretching.
-Distances are those at the start of the step. :func:`damp_block` goes through the pairs one after the other, :func:`rates` and
+Distances are those at the start of the step. :func:`damp_colour` goes through the pairs one after the other, :func:`rates` and
 :func:`damped` do all at once, each pair scaled by min(1, 4/V), V = Δt Σ_j (1 − q)(σ + βu) of the end with more.
 """
 
@@ -15,7 +15,7 @@ import quadrants as qd
 from viscoil.particles import Floats, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.pairs import share_of
-from viscoil.sph.schedule import Hits, Schedule, block_of, in_turn, rows, run_of
+from viscoil.sph.schedule import Hits, Schedule, apart, block_of, in_turn, rows, run_of, sweepers, take, tasks
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _damp(
 
 
 @qd.func
-def damp_block(
+def _damp_block(
     task: qd.i32, worker: qd.i32, schedule: Schedule, p: Particles, v: Vectors, near: NeighborList, torus: Torus,
     c: ImpulseNumbers, hits: Hits, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
@@ -95,6 +95,21 @@ def damp_block(
             i = schedule.order[in_turn(place, first, last, schedule)]
             if i >= 0:
                 _damp(i, worker, p, v, near, torus, c, hits, single, uniform, periodic)
+
+@qd.func(requires_top_level=True)
+def damp_colour(
+    schedule: Schedule, p: Particles, v: Vectors, near: NeighborList, torus: Torus, c: ImpulseNumbers, hits: Hits,
+    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Algorithm 5 for the blocks of one colour, in parallel."""
+    for w in range(qd.static(sweepers() * apart())):
+        if w % qd.static(apart()) == 0:
+            task = take(schedule)
+            while task < tasks(schedule):
+                _damp_block(
+                    task, w // qd.static(apart()), schedule, p, v, near, torus, c, hits, single, uniform, periodic
+                )
+                task = take(schedule)
 
 
 @qd.func
