@@ -6,7 +6,7 @@ velocity field like any other, and its convergence does not suffer.
 """
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import quadrants as qd
@@ -103,7 +103,7 @@ class IISPHParams(SolverParams):
     materials: dict[str, Bonding] = Field(default_factory=dict)
     """what differs for single materials, by name: spring_stiffness, rigidity, lower_limit, ..."""
 
-    density_kernel = 2  # the cubic spline
+    density_kernel: ClassVar[int] = 2  # the cubic spline
 
 
 class IISPH(Method):
