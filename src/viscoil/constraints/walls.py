@@ -122,8 +122,8 @@ def wall_motion(x: vec3, h: qd.f32, dt: qd.f32, number: qd.i32, solids: Solids, 
     Solids are where they are at the *start* of the step, as the positions of a method that freezes them there; their
     velocity u_f at the point of face f nearest to x is the mean one of the step. share and gradient are those of
     :func:`wall_density`; flux = Σ_f ∇share_f·u_f Π_(others), so that the density of the walls at a particle of velocity v
-    changes at the rate v·gradient − flux. carried = Σ_f share_f u_f and grip, the mean of the friction coefficients
-    (1e6 where nothing slips), are shared out in proportion to the faces' shares; carried/share is the walls' velocity.
+    changes at the rate v·gradient − flux. carried and grip are share times the means, weighted by the faces' shares, of
+    their velocities and of their friction coefficients (1e6 where nothing slips).
     """
     left = 1.0
     gradient = vec3(0.0)
@@ -157,8 +157,8 @@ def wall_motion(x: vec3, h: qd.f32, dt: qd.f32, number: qd.i32, solids: Solids, 
                             left, gradient, flux, weight, carried, grip, x, phi, n, h, dt, solid, solids, kernel
                         )
     share = 1.0 - left
-    scale = 1.0 / qd.max(weight, 1e-12)
-    return share, gradient, flux, share * scale * carried, scale * grip
+    scale = share / qd.max(weight, 1e-12)
+    return share, gradient, flux, scale * carried, scale * grip
 
 
 @qd.func(requires_top_level=True)
