@@ -19,8 +19,8 @@ from viscoil import backend
 from viscoil.constraints.double_density import COUNTERS, LIMIT, DoubleDensityNumbers
 from viscoil.errors import SceneError
 from viscoil.model import Model
-from viscoil.particles import Floats, Ints, Uploaded, allocate_array, vec3
-from viscoil.solvers.pvfs_matter import TAU, Matter, Table, depth_of, flow_share, matter_of
+from viscoil.particles import Floats, Ints, Table, Uploaded, allocate_array, vec3
+from viscoil.solvers.pvfs_matter import TAU, Matter, depth_of, flow_share, matter_of
 from viscoil.solvers.pvfs_stages import (
     VECTORS,
     Scratch,
