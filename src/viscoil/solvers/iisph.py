@@ -221,7 +221,7 @@ class IISPH(Method):
         """The bonds, told how to behave in a step of ``dt`` [s]."""
         bonds, params, matter = self.held, self.params, self._matter
         bonds.two_sided, bonds.normalise, bonds.goal, bonds.conserve = (
-            params.two_sided, params.normalise, params.goal, params.conserve
+            params.two_sided, params.normalise and bonds.scheme == "position_based", params.goal, params.conserve
         )  # fmt: skip
         bonds.set(
             support=[self._h],
