@@ -47,6 +47,7 @@ from viscoil.units import Count, PositiveTime, Quantity, Slider
 FEWEST = 2  # pressure iterations of a step
 ONE_PASS = 0.8  # strength of XSPH in one pass; beyond 1 it would overshoot
 MOST_PASSES = 10  # of XSPH in one step
+SAMPLE_GAIN = 1.14  # of boundary samples: with mirrored pressure a column then neither sinks nor swells, measured
 SLOPES = ("slope_x", "slope_y", "slope_z")
 BOND_REACH = 1.001  # supports within which what is frozen is bonded: on a lattice some lie at exactly one
 
@@ -59,8 +60,6 @@ class IISPHParams(SolverParams):
     """support radius H, in particle spacings"""
     margin: Annotated[float, Quantity("number", at_least=0.001, at_most=0.5)] = 0.01
     """neighbours are listed within (1 + margin) H"""
-    contact_radius: Annotated[float, Quantity("number", above=0.0, at_most=1.0)] = 0.25
-    """distance kept from solids, in particle spacings: a guard, pressure keeps a larger one"""
     iterations: Annotated[int, Count(at_least=FEWEST, at_most=10000), Slider(2, 200)] = 50
     """most pressure iterations per step"""
     tolerance: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5), Slider(1e-5, 0.1, log=True)] = 0.001
@@ -318,6 +317,7 @@ class IISPH(Method):
         return k, self._pressure.set(
             dt=dt, support=world.support, relaxation=p.relaxation, warm=p.warm_start, tolerance=p.tolerance,
             movers=world.fluid_count, iterations=p.iterations, least=FEWEST, wall_viscosity=p.wall_viscosity,
+            sample_gain=SAMPLE_GAIN,
         )  # fmt: skip
 
     def _advect(self, world: Any, k: StepNumbers) -> None:
