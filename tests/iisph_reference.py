@@ -125,9 +125,9 @@ class Pressure:
     def solve(self, v, p, iterations, tolerance=0.0, omega=0.5):
         """(p, iterations made, compression): ``iterations`` of them, or as many as the tolerance wants (at least 2)."""
         advected = self.advected(v)
-        for made in range(1, iterations + 1):  # noqa: B007
+        for made in range(1, iterations + 1):
             p, error = self.iterate(advected, p, omega)
-            if made >= 2 and 0 < tolerance and error <= tolerance:
+            if made >= 2 and tolerance > 0 and error <= tolerance:
                 break
         return p, made, error
 
