@@ -88,5 +88,5 @@ def walls(sim, velocity=(0.0, 0.0, 0.0)):
 
 PLATE = {
     "name": "floor", "boundary": "particles",
-    "shape": {"type": "box", "size": (0.5, 0.08, 0.5), "position": (0.1, -0.04, 0.1)},
+    "shape": {"type": "box", "size": (0.5, 0.16, 0.5), "position": (0.1, -0.08, 0.1)},
 }  # fmt: skip

@@ -226,12 +226,14 @@ def test_stiff_springs_shorten_the_step_and_say_so():
 
 def test_a_solid_that_crushes_the_fluid_ends_in_a_message_or_holds():
     """A plate driven to the floor at 20 m/s: no NaN is ever handed out, whatever happens."""
+    box = {"type": "box", "size": (0.6, 0.16, 0.6)}
+    down = [{"time": 0.0, "position": (0, 0, 0)}, {"time": 0.01, "position": (0, -0.2, 0)}]
     plates = [
-        {"name": "floor", "boundary": "particles", "shape": {"type": "box", "size": (0.6, 0.08, 0.6), "position": (0, -0.04, 0)}},
-        {"name": "plate", "boundary": "particles", "shape": {"type": "box", "size": (0.6, 0.08, 0.6), "position": (0, 0.26, 0)},
-         "motion": [{"time": 0.0, "position": (0, 0, 0)}, {"time": 0.01, "position": (0, -0.2, 0)}]},
-    ]  # fmt: skip
-    table = scene((5, 5, 5), frames=8, solver={"correction": "springs", "spring_stiffness": 500.0, "iterations": 20}, solid=plates)
+        {"name": "floor", "boundary": "particles", "shape": box | {"position": (0, -0.08, 0)}},
+        {"name": "plate", "boundary": "particles", "shape": box | {"position": (0, 0.3, 0)}, "motion": down},
+    ]
+    solver = {"correction": "springs", "spring_stiffness": 500.0, "iterations": 20}
+    table = scene((5, 5, 5), frames=8, solver=solver, solid=plates)
     table.fluid[0].shape.position = (0.0, 0.1, 0.0)
     sim = vc.Simulation(table, device="cpu")
     try:
