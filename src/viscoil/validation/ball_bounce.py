@@ -39,9 +39,9 @@ def _drop(trial: Trial, solver: dict[str, Any]) -> dict[str, Any]:
 def _measure(trial: Trial) -> Outcome:
     runs = {name: _drop(trial, solver) for name, solver in SCHEMES.items()}
     firm, soft, springs, pairs = runs.values()
+    differ = np.abs(springs["height"] - pairs["height"]).max()
     checks = [
-        at_most("springs and position-based: largest difference of heights, in the fall",
-                np.abs(springs["height"] - pairs["height"]).max(), 1e-3),  # fmt: skip
+        at_most("springs and position-based: largest difference of heights, in the fall", differ, 1e-3),
         Check("position-based 0.1: rebound, in the fall", pairs["back"], 0.44, 0.12),
         Check("shape matching 0.3: rebound, in the fall", firm["back"], 0.74, 0.15),
         at_least("firm shape matching keeps more height than position-based by", firm["back"] - pairs["back"], 0.05),

@@ -51,7 +51,7 @@ def _measure(trial: Trial) -> Outcome:
     none, most = runs[0.0], runs[0.9]
     checks = [
         at_least("β = 0: the balls part at [m/s]", none["parting"][-1], 0.4),
-        at_least("β = 0: distance of their centres at the end, in the one at the start", none["apart"][-1] / none["apart"][0], 1.0),
+        at_least("β = 0: distance of the centres at the end, in that at the start", none["apart"][-1] / none["apart"][0], 1.0),
         Check("β = 0: bonds between the balls", none["crossing"], 0, 0),
         at_most("β = 0.9: the centres end closer than at the start, by a factor of", most["apart"][-1] / most["apart"][0], 0.9),
         at_most("β = 0.9: speed of the centres against each other at the end [m/s]", abs(most["parting"][-1]), 0.25),

@@ -49,7 +49,8 @@ def pressed(sim: Any, every: int = 4) -> dict[str, Any]:
     try:
         for frame in sim.frames():
             row = sim.metrics()
-            found = (row["time"], row["volume"], spread(frame["position"]), per_step(row), row["speed_max"], row["kinetic_energy"])
+            outward, count = spread(frame["position"]), per_step(row)
+            found = (row["time"], row["volume"], outward, count, row["speed_max"], row["kinetic_energy"])
             for name, value in zip(rows, found, strict=True):
                 rows[name].append(float(value))
             if frame.index % every == 0:

@@ -1,7 +1,7 @@
 """Shape matching before the pressure solve against after it (Takahashi et al. 2014, Figs. 3 and 4).
 
-Takamatsu & Kanai mix the fluid's velocity with shape matching's after the pressure was solved: a share k of what the pressure did
-is thrown away, the ball loses volume and hardly spreads. Correcting velocities before keeps all of it. Five iterations each.
+Takamatsu & Kanai mix the fluid's velocity with shape matching's after the pressure was solved: a share k of what it did is
+thrown away, the ball loses volume and hardly spreads. Correcting velocities before keeps all of it. Five iterations each.
 """
 
 from typing import Any

@@ -28,7 +28,7 @@ def _measure(trial: Trial) -> Outcome:
         checks += [
             at_most(f"{name}: volume lost, estimate of the paper", by_density, 0.01),
             at_most(f"{name}: volume lost, enclosed by the surface", by_mesh, 0.01),
-            at_least(f"{name}: spreading, rms distance from the axis in the one at the start", runs[name]["spread"].max(), 1.15),
+            at_least(f"{name}: spreading, rms distance from the axis in the first", runs[name]["spread"].max(), 1.15),
         ]
     third, fourth = list(RUNS)[2:]
     checks += [
