@@ -84,6 +84,7 @@ class Built:
     def _made(self, method: Any, params: Any) -> Any:
         neighbors = self.world.neighbors
         before, neighbors.multiple = neighbors.multiple, 1
+        self.world.material_names = list(self.materials)
         solver = method(params, self.world)
         if neighbors.multiple != before:  # what this method needs, and no longer what the one before did
             self.world.fit_cells()
@@ -158,6 +159,7 @@ class Built:
                 )
         world.gravity = tuple(float(g) for g in scene.gravity)
         self.materials = {name: scene.material_named(name) for name in [*self.materials, *scene.used_materials()]}
+        world.material_names = list(self.materials)
         if world.fluid_count:
             led = np.where(world.get("inverse_mass") < 0, -1, 1)
             masses = led * self._inverse_masses()[world.get("material")]
