@@ -20,13 +20,16 @@ def noise(x, size=0.3, seed=3):
     return np.random.default_rng(seed).uniform(-size, size, x.shape).astype(np.float32).astype(float)
 
 
+QUIET = {"correction": "none", "xsph": 0.0, "tolerance": 0.0, "iterations": 5}
+
+
 def scene(cells, frames=20, steps=1, solver=None, **changes):
     """A block from the origin on, without gravity, walls and bonds unless asked for."""
     size = [n * D for n in cells]
     values = {
         "spacing": D, "gravity": (0, 0, 0),
         "time": {"frames": frames, "frame_time": steps * DT, "steps_per_frame": steps},
-        "solver": {"method": "iisph", "correction": "none", "xsph": 0.0, "tolerance": 0.0, "iterations": 5, **(solver or {})},
+        "solver": {"method": "iisph", **QUIET, **(solver or {})},
         "material": {"m": {"density": RHO}},
         "fluid": [{"material": "m", "shape": {"type": "box", "size": size, "position": [s / 2 for s in size]}}],
     }  # fmt: skip
@@ -38,7 +41,8 @@ FAR = (0.0, 50.0, 0.0)  # where fluid is filled in before a test puts it elsewhe
 
 def made(x, v=None, solver=None, **changes):
     """A simulation with particle number i at ``x[i]``, moving with ``v[i]``, bonded there where the solver bonds."""
-    table = scene((len(x), 1, 1), solver=solver, **changes)
+    # Nothing is frozen by itself: what a test moves afterwards would be bonded anew in the first step.
+    table = scene((len(x), 1, 1), solver={"freeze_at_start": False, **(solver or {})}, **changes)
     table.fluid[0].shape.position = FAR
     sim = Simulation(table, "cpu")
     fluid = np.nonzero(sim.world.get("solid") < 0)[0]
@@ -49,7 +53,7 @@ def made(x, v=None, solver=None, **changes):
         sim.world.set(name, field)
     sim.world.fit_cells()
     sim.solver.clear(sim.world)
-    if table.solver.correction != "none" and table.solver.freeze_at_start:
+    if table.solver.correction != "none":
         sim.solver.freeze(sim.world)
     return sim
 
@@ -62,6 +66,13 @@ def state(sim):
     """Positions [m] and velocities [m/s] by id."""
     order = fluid_order(sim)
     return sim.world.get("position")[order].astype(float), sim.world.get("velocity")[order].astype(float)
+
+
+def press(sim, push):
+    """Adds velocities [m/s], by id."""
+    v = sim.world.get("velocity")
+    v[fluid_order(sim)] += push.astype(np.float32)
+    sim.world.set("velocity", v)
 
 
 def pressure(sim):
