@@ -139,9 +139,9 @@ def xsph(pressure, v, strength):
 
 
 def pairs_within(x, h, period=None):
-    """(i, j, r) of all pairs i < j closer than ``h``."""
+    """(i, j, r) of all pairs i < j closer than 1.001 ``h``: on a lattice some lie at exactly one."""
     r = np.linalg.norm(differences(x, x, period), axis=2)
-    i, j = np.nonzero(np.triu(r < h, 1))
+    i, j = np.nonzero(np.triu(r < 1.001 * h, 1))
     return i, j, r[i, j]
 
 
@@ -177,30 +177,44 @@ def rotation_of(a):
     return u @ turn @ vt
 
 
-def matching_goals(x, x0, bonds, lattice=True):
-    """Goal positions of shape matching: regions are a particle and those it is bonded to.
-
-    lattice: the mean over the regions a particle belongs to, else of its own region alone.
-    """
-    n = len(x)
+def regions_of(x, x0, bonds):
+    """For every region (a particle and those it is bonded to; at least four) its number, members and their goals."""
     i, j, _ = bonds
-    member = np.eye(n, dtype=bool)
+    member = np.eye(len(x), dtype=bool)
     member[i, j] = member[j, i] = True
-    goals, number = np.zeros_like(x), np.zeros(n)
-    for region in range(n):
-        inside = np.nonzero(member[region])[0]
-        if len(inside) < 5:  # fewer than four besides itself have no shape
-            continue
-        s, s0 = x[inside].mean(0), x0[inside].mean(0)
-        turn = rotation_of((x[inside] - s).T @ (x0[inside] - s0))
-        wanted = (x0[inside] - s0) @ turn.T + s
+    for number in range(len(x)):
+        inside = np.nonzero(member[number])[0]
+        if len(inside) >= 4:
+            s, s0 = x[inside].mean(0), x0[inside].mean(0)
+            turn = rotation_of((x[inside] - s).T @ (x0[inside] - s0))
+            yield number, inside, (x0[inside] - s0) @ turn.T + s
+
+
+def matching_goals(x, x0, bonds, lattice=True):
+    """Goals of shape matching: the mean over the regions a particle is in (``lattice``), or its own region's."""
+    goals, count = np.zeros_like(x), np.zeros(len(x))
+    for number, inside, wanted in regions_of(x, x0, bonds):
+        those = inside if lattice else [number]
+        goals[those] += wanted if lattice else wanted[inside == number]
+        count[those] += 1
+    return np.where(count[:, None] > 0, goals / np.maximum(count, 1)[:, None], x)
+
+
+def matching_by_region(x, x0, bonds, lattice=True):
+    """Displacements of shape matching that add up to nothing, region by region.
+
+    lattice: every region moves all its n members by 1/n of the way to their goals. Else it moves the particle it belongs to
+    all the way, and all its members back by what their centre gained.
+    """
+    move = np.zeros_like(x)
+    for number, inside, wanted in regions_of(x, x0, bonds):
         if lattice:
-            goals[inside] += wanted
-            number[inside] += 1
+            move[inside] += (wanted - x[inside]) / len(inside)
         else:
-            goals[region] = wanted[inside == region][0]
-            number[region] = 1
-    return np.where(number[:, None] > 0, goals / np.maximum(number, 1)[:, None], x)
+            own = (wanted - x[inside])[inside == number][0]
+            move[number] += own
+            move[inside] -= own / len(inside)
+    return move
 
 
 @dataclass

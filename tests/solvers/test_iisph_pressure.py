@@ -8,6 +8,7 @@ from iisph_reference import (
     NONE,
     Pressure,
     Setting,
+    matching_by_region,
     matching_goals,
     normalised,
     pair_correction,
@@ -60,7 +61,7 @@ def test_a_step_is_the_published_one(iterations, solid):
         assert np.abs(pressure(sim) - p).max() < 1e-4 * p.max()
         ours = state(sim)
         assert np.abs(ours[1] - now).max() < 2e-5 and np.abs(ours[0] - place).max() < 2e-7
-    assert np.abs(now - v - np.array([0, -9.81 * 6 * DT, 0])).max() > 0.05 and np.sum(under) > 60, "there was pressure to compare"
+    assert np.sum(under) > 60 and np.abs(now - v).max() > 0.2, "there was pressure to compare"
 
 
 def test_no_pressure_pulls():
@@ -98,7 +99,7 @@ def test_pairs_pull_as_published(scheme, two_sided):
 
 @pytest.mark.parametrize("goal", ["lattice", "cluster"])
 def test_shapes_pull_as_published(goal):
-    """The mean of the corrections is taken out (conserve), else each goal is the reference's."""
+    """As printed, and region by region, which keeps momentum (conserve)."""
     x0 = cloud(squeezed=1.0)
     bonds = pairs_within(x0, H)
     v = noise(x0, 2.0)
@@ -106,11 +107,12 @@ def test_shapes_pull_as_published(goal):
         solver = {"correction": "shape_matching", "rigidity": 0.3, "goal": goal, "conserve": conserve}
 
         def correction(now, conserve=conserve):
-            dv = 0.3 * (matching_goals(now, x0, bonds, goal == "lattice") - now) / DT
-            return dv - dv.mean(0) * conserve
+            by_region = matching_by_region(now, x0, bonds, goal == "lattice")
+            return 0.3 / DT * (by_region if conserve else matching_goals(now, x0, bonds, goal == "lattice") - now)
 
         for sim, place, now, _, _ in both(x0, v, 3, solver, correction):
-            assert np.abs(state(sim)[1] - now).max() < 2e-3 and np.abs(state(sim)[0] - place).max() < 5e-6
+            assert np.abs(state(sim)[1] - now).max() < 5e-4 and np.abs(state(sim)[0] - place).max() < 2e-6
+        assert (np.abs(now.mean(0) - v.mean(0)).max() < 1e-9) == conserve
 
 
 def test_lattice_neighbours_two_spacings_away_are_bonded():

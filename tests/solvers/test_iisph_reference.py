@@ -8,6 +8,7 @@ from iisph_reference import (
     Walls,
     gradient,
     kernel,
+    matching_by_region,
     matching_goals,
     normalised,
     pair_correction,
@@ -137,6 +138,9 @@ def test_corrections_leave_rigid_motion_alone():
     assert np.abs(pair_correction(x, bonds, 1.0)).max() < 1e-14
     for lattice in (False, True):
         assert np.abs(matching_goals(x, x0, bonds, lattice) - x).max() < 1e-13
+        bent = x + 0.1 * D * np.sin(40 * x[:, [1, 2, 0]])
+        moves = matching_by_region(bent, x0, bonds, lattice)
+        assert np.abs(moves).max() > 1e-4 and np.abs(moves.sum(0)).max() < 1e-12
     stretched = x * 1.1
     assert np.abs(pair_correction(stretched, bonds, normalised(bonds, len(x))).sum(0)).max() < 1e-12
     assert np.allclose(rotation_of(turn @ np.diag([3.0, 2.0, 0.5])), turn)
