@@ -39,7 +39,7 @@ def _ratio(trial: Trial, solver: dict[str, Any], name: str, step: float = STEP) 
     """Modulus a wave feels, in the asked one, and the wave."""
     cells = 12 if trial.quick else 24
     numbers, along, _ = WAVES[name]
-    box = (cells, cells, 6) if name == "diagonal" else (6, cells, 6)
+    box = (cells, cells, 7) if name == "diagonal" else (7, cells, 7)
     k = 2 * np.pi / (cells * D) * np.array(numbers, float)
     swing = np.linalg.norm(k) * np.sqrt(MODULUS / RHO)
     settings = {"tolerance": 0.0, "iterations": 4, **solver}

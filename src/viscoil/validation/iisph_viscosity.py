@@ -15,7 +15,7 @@ def _decay(trial: Trial, viscosity: float, step: float = STEP) -> tuple[float, A
     cells = 12 if trial.quick else 24
     k = 2 * np.pi / (cells * D)
     material = {"viscosity": viscosity} if viscosity else {}
-    sim = trial.simulation(block((6, cells, 6), {"correction": "none", "tolerance": 0.0, "iterations": 4}, material, step))
+    sim = trial.simulation(block((7, cells, 7), {"correction": "none", "tolerance": 0.0, "iterations": 4}, material, step))
     until = min(1.0 * RHO / (max(viscosity, 10.0) * k * k), 0.3 if trial.quick else 1.0)
     t, a = wave(sim, (0, k, 0), (1, 0, 0), 0.02, until)
     return float(-np.polyfit(t, np.log(np.maximum(a, 1e-9)), 1)[0] / k**2 * RHO), (t, a)
