@@ -28,7 +28,7 @@ def _run(trial: Trial, scheme: str, motion: str) -> dict[str, Any]:
     if motion == "turned":
         fluid["angular_velocity"] = tuple(SPIN * np.array([1.0, 2.0, 2.0]) / 3)
     gravity = (0.0, -9.81, 0.0) if motion == "dropped" else (0.0, 0.0, 0.0)
-    table = scene(frames, 10, {**SCHEMES[scheme], "xsph": 0.1}, [fluid], [], gravity=gravity)
+    table = scene(frames, 10, {**SCHEMES[scheme], "xsph": 0.0}, [fluid], [], gravity=gravity)
     sim = trial.simulation(table)
     if motion == "shaken":
         kick = np.random.default_rng(0).uniform(-SHAKE, SHAKE, (sim.world.count, 3))
