@@ -1,7 +1,7 @@
 """Water at rest (IISPH): compression at the asked error, pressure ρ g depth, and what a warm start saves.
 
 Between walls of boundary particles, and between walls given by their distance. The pressure is the one thing an implicit solver
-computes and nobody tells it: in a pool without sides it must be the weight above. On a perfect lattice neighbouring layers would
+computes and nobody tells it: in a pool without sides it must be the weight above. On a perfect lattice neighbouring layers do
 not agree about it (kernels of two spacings couple every other layer only), so that the pool starts shaken.
 """
 
@@ -54,7 +54,7 @@ def _endless(quick: bool, boundary: str) -> dict[str, Any]:
 
 
 def _pool(trial: Trial, boundary: str) -> dict[str, Any]:
-    """Mean height [m] and pressure [Pa] of layers one spacing thick, over the last half of the run, and the line through them."""
+    """Mean height [m] and pressure [Pa] of layers one spacing thick, over the run's last half, and a line through them."""
     sim = trial.simulation(_endless(trial.quick, boundary))
     late = [(f["position"][:, 1].astype(float), pressures(sim)) for f in sim.frames() if f.index > sim.scene.time.frames // 2]
     y, p = (np.concatenate([one[k] for one in late]) for k in (0, 1))
