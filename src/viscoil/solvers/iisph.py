@@ -19,6 +19,8 @@ from viscoil.errors import SceneError
 from viscoil.particles import Carried, Table, Uploaded, allocate_array, vec3
 from viscoil.solvers.events import SpringEvent
 from viscoil.solvers.iisph_matter import (
+    CALM,
+    STABLE,
     Bonding,
     Matter,
     Ratio,
@@ -74,7 +76,10 @@ class IISPHParams(SolverParams):
     rigidity: Share = 0.0
     """shape matching, position-based: k, share of a deformation taken back in a step, for materials without modulus"""
     reference_step: PositiveTime | None = None
-    """the time [s] in which that share is taken back; left out: a step, as in the paper"""
+    """the step [s] that rigidity is meant for: shorter ones take back less, so that the material stays the same; left out:
+    whatever the step is, as in the paper"""
+    stability: Annotated[float, Quantity("number", above=0.0, at_most=STABLE)] = CALM
+    """largest k S Δt² 2/(3m) that steps are chosen for: 4 is the limit without pressure, under pressure bonds boil from 1 on"""
     lower_limit: Share = 1.0
     """l/k: what is left of the stiffness of material that yields for long"""
     weakening: Weakening = 0.0
@@ -139,7 +144,7 @@ class IISPH(Method):
         if params.correction == "position_based" and max(shares) > (limit := scheme.largest_rigidity()):
             raise SceneError(
                 f"solver.rigidity: {max(shares):g} explodes with {scheme.lattice.bonds} bonds per particle that are not "
-                f"normalised; expected at most {limit:.2g}, or normalise = true",
+                f"normalised; expected at most {math.floor(100 * limit) / 100:g}, or normalise = true",
                 key="solver.rigidity",
             )
         if params.correction != (scheme_before := self.held.scheme if self.held else "none"):
@@ -202,10 +207,21 @@ class IISPH(Method):
         for name, matter in zip(world.material_names, self._matter, strict=True):
             if self.params.correction != "none":
                 limits.append((self._scheme.longest_step(matter), f"stability of the bonds of {name}"))
+                if (load := self._scheme.load(matter, 1e-3)) > 1.001 * self.params.stability and self._per_step(matter):
+                    self._note(f"iisph: bonds of {name} may boil under pressure (a load of {load:.2g} per step); expected a "
+                               "smaller rigidity, or reference_step and shorter steps")
             if matter.viscosity > 0:
                 longest = ONE_PASS * MOST_PASSES / self._strength(matter, 1.0)
                 limits.append((longest, f"viscosity of {name}, {MOST_PASSES} passes of XSPH"))
         return min(limits)
+
+    def _per_step(self, matter: Matter) -> bool:
+        """Whether shorter steps do not help: the rigidity is that of a step, whatever its length."""
+        return self.params.correction != "springs" and matter.modulus == 0 and self.params.reference_step is None
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
 
     def _strength(self, matter: Matter, dt: float) -> float:
         """ε that the material's viscosity asks for in a step."""
