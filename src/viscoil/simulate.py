@@ -419,10 +419,11 @@ class Simulation:
                 walls_kernel(
                     world.particles, world.particles.position, world.count, world.support, len(world.solids),
                     world.solids.device, world.solids.parts, self._wall, self._wall_gradient,
+                    world.lattice.kernel,
                 )  # fmt: skip
                 density_kernel(
                     world.particles, world.particles.position, world.count, world.neighbors.list, world.neighbors.torus,
-                    world.support, self._wall, self._ratio, self.world.lattice.published, world.neighbors.periodic,
+                    world.support, self._wall, self._ratio, world.lattice.kernel, world.neighbors.periodic,
                 )  # fmt: skip
                 _store_density(world.particles, world.count, self._rest, self._ratio)
             row = self._row()

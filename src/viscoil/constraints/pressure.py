@@ -247,9 +247,9 @@ def relax(
                             volume = p.volume[j]
                         change -= volume * cubic_gradient(d.dot(d), h) * d.dot(f.acceleration[j])
                 excess = f.source[i] + c.dt[0] * c.dt[0] * change
-                stiffness = c.dt[0] * c.dt[0] * f.diagonal[i]
+                stiffness = c.dt[0] * c.dt[0] * qd.max(f.diagonal[i], 1e-30)
                 value = 0.0
-                if stiffness > 1e-9:  # alone in space: nothing to push against
+                if f.diagonal[i] * h * h > 1e-6:  # not alone in space
                     value = qd.max(f.pressure[i] + c.relaxation[0] * excess / stiffness, 0.0)
                 f.pressure[i] = value
                 report[0] = qd.max(excess, 0.0)

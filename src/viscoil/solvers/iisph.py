@@ -37,8 +37,8 @@ from viscoil.solvers.iisph_stages import (
     weigh_stage,
 )
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
-from viscoil.sph.bonds import BondNumbers, Bonds
 from viscoil.sph.sums import allocate_sums
+from viscoil.steps.bonding import Bonds
 from viscoil.steps.smooth_velocities import SmoothingNumbers
 from viscoil.units import Count, PositiveTime, Quantity, Slider
 
@@ -118,10 +118,10 @@ class IISPH(Method):
         self._matter: list[Matter] = []
         self._spacing, self._h = world.spacing, world.support
         self._world = world
-        self.bonds_held = Bonds(params.correction, striped=backend.current().is_gpu)
-        self.carried = {"pressure": Carried(qd.f32, 1), **self.bonds_held.carried}
+        self.held = None if params.correction == "none" else Bonds(params.correction, striped=backend.current().is_gpu)
+        self.carried = {"pressure": Carried(qd.f32, 1), **(self.held.carried if self.held else {})}
         self._step, self._pressure = Uploaded(StepNumbers), Uploaded(PressureNumbers)
-        self._smoothing, self._bonding = Table(SmoothingNumbers), Table(BondNumbers)
+        self._smoothing = Table(SmoothingNumbers)
         self._now = 0.0
         self.params = params
         self.resize(max(world.capacity, 1))
@@ -141,9 +141,9 @@ class IISPH(Method):
                 f"normalised; expected at most {limit:.2g}, or normalise = true",
                 key="solver.rigidity",
             )
-        if params.correction != self.bonds_held.scheme:
+        if params.correction != (scheme_before := self.held.scheme if self.held else "none"):
             raise SceneError(
-                f"solver.correction cannot be changed while a simulation runs (it was {self.bonds_held.scheme}, now "
+                f"solver.correction cannot be changed while a simulation runs (it was {scheme_before}, now "
                 f"{params.correction}); make a new Simulation instead",
                 key="solver.correction",
             )
@@ -172,7 +172,8 @@ class IISPH(Method):
         )
         self._sums = allocate_sums(capacity)
         self.counter = self.field.used
-        self.bonds_held.resize(capacity)
+        if self.held:
+            self.held.resize(capacity)
 
     # --- materials -------------------------------------------------------------------------------------------------------
     def take_materials(self, materials: list[Any]) -> None:
@@ -190,7 +191,7 @@ class IISPH(Method):
     def _bonded(self) -> bool:
         """Whether any material is held together now."""
         self._read_materials()
-        return self.params.correction != "none" and any(self._scheme.of_step(m, 1e-3) > 0 for m in self._matter)
+        return self.held is not None and any(self._scheme.of_step(m, 1e-3) > 0 for m in self._matter)
 
     def longest_step(self, world: Any) -> tuple[float, str]:
         """Longest stable step [s], and what sets it."""
@@ -214,10 +215,13 @@ class IISPH(Method):
         passes = max(1, math.ceil(max(strengths) / ONE_PASS))
         return passes, self._smoothing.set(support=[self._h], strength=[s / passes for s in strengths])
 
-    def _bond_numbers(self, dt: float) -> BondNumbers:
-        matter = self._matter
-        reference = self._scheme.mass(matter[0])
-        return self._bonding.set(
+    def _bonds_of(self, dt: float) -> Bonds:
+        """The bonds, told how to behave in a step of ``dt`` [s]."""
+        bonds, params, matter = self.held, self.params, self._matter
+        bonds.two_sided, bonds.normalise, bonds.goal, bonds.conserve = (
+            params.two_sided, params.normalise, params.goal, params.conserve
+        )  # fmt: skip
+        bonds.set(
             support=[self._h],
             reach=[BOND_REACH * self._h],
             stiffness=[self._scheme.of_step(m, dt) for m in matter],
@@ -228,30 +232,34 @@ class IISPH(Method):
             splitting=[m.splitting for m in matter],
             flow=[-math.expm1(-m.flow * dt) for m in matter],
             flow_yield=[m.flow_yield for m in matter],
-            kick=[dt / reference if self.params.correction == "springs" else 1 / dt],
+            kick=[dt / self._scheme.mass(matter[0]) if bonds.scheme == "springs" else 1 / dt],
         )
+        return bonds
 
     # --- bonds -----------------------------------------------------------------------------------------------------------
     def freeze(self, world: Any) -> None:
         """All pairs within the support are bonded as they are: a body remembers its shape from now on."""
         if world.count and self._bonded():
-            self.bonds_held.freeze(world, self._bond_numbers(1e-3))
+            self._bonds_of(1e-3).freeze(world)
 
     def clear(self, world: Any) -> None:
         """All bonds are gone: a body melts."""
-        self.bonds_held.clear(world)
+        if self.held:
+            self.held.clear(world)
 
     def bonds(self, world: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(ids, ids of the others, lengths at rest [m]) of all bonds, each once."""
-        return self.bonds_held.on_host(world)
+        if self.held is None:
+            return np.zeros(0, int), np.zeros(0, int), np.zeros(0)
+        return self.held.on_host(world)
 
     def short_of_room(self) -> int:
         """Bonds a particle wanted beyond the places it has, or 0."""
-        return self.bonds_held.short_of_room()
+        return self.held.short_of_room() if self.held else 0
 
     def make_room(self, world: Any, needed: int) -> None:
         """Longer rows."""
-        self.bonds_held.make_room(world, needed)
+        self.held.make_room(world, needed)
 
     @property
     def busy(self) -> bool:
@@ -316,13 +324,9 @@ class IISPH(Method):
     def _correct(self, world: Any, x: Any, k: StepNumbers, dt: float, velocity: Any) -> None:
         """v* = v_adv + Δv, for deformations as they are at ``x``."""
         if self._bonded():
-            numbers = self._bond_numbers(dt)
-            self.bonds_held.update(
-                world, x, k, numbers, self.params, merging=any(m.merging > 0 for m in self._matter),
-                flowing=any(m.flow > 0 for m in self._matter), weakening=any(m.weakening > 0 for m in self._matter),
-                splitting=any(m.splitting < NEVER for m in self._matter),
-            )  # fmt: skip
-            self.bonds_held.correct(world, x, k, numbers, self.params, velocity)
+            bonds = self._bonds_of(dt)
+            bonds.update(world, x)
+            bonds.correct(world, velocity, x)
 
     def _smooth(self, world: Any, k: StepNumbers, dt: float) -> None:
         """ṽ by XSPH."""
@@ -351,4 +355,5 @@ class IISPH(Method):
     # --- reports ---------------------------------------------------------------------------------------------------------
     def metrics(self) -> dict[str, float]:
         """Bonds per particle, what is left of their stiffness, and the mean compression that the pressure left."""
-        return {**self.bonds_held.metrics(), "density_error": float(self.field.error.to_numpy()[0])}
+        held = self.held.metrics(self._world) if self.held else {}
+        return {**held, "density_error": float(self.field.error.to_numpy()[0])}

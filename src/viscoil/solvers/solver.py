@@ -10,6 +10,7 @@ from typing import Annotated, Any, Protocol
 from viscoil import backend
 from viscoil.model import Model
 from viscoil.particles import Floats, Ints, Uploaded
+from viscoil.sph.smoothing import SPIKY
 from viscoil.units import Quantity
 
 FARTHEST = 20.0  # supports a particle may move in one step before the state counts as exploding
@@ -24,6 +25,11 @@ class SolverParams(Model):
     """neighbours are listed within (1 + margin) h: a list that stays good while particles move in the iterations"""
     contact_radius: Annotated[float, Quantity("number", above=0.0, at_most=1.0)] = 0.5
     """distance kept from solids, in particle spacings"""
+
+    @property
+    def density_kernel(self) -> int:
+        """W of the method's density sum, a number out of viscoil.sph.smoothing; volumes are calibrated for it."""
+        return SPIKY
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class TakamatsuIISPH(IISPH):
             if self._bonded():
                 _clear_stage(k, self.scratch)
                 self._correct(world, x, k, dt, self.scratch.velocity)
-                stiffness, strength = self._bond_numbers(dt).stiffness, world.carried["strength"].array
+                stiffness, strength = self.held.numbers.stiffness, world.carried["strength"].array
                 _interpolate_stage(world.particles, k, self.scratch, self.field, stiffness, strength)
         with world.stages("finish"):
             self._finish(world, k)
