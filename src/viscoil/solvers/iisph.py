@@ -18,7 +18,6 @@ from viscoil.errors import SceneError
 from viscoil.particles import Carried, Table, Uploaded, allocate_array, vec3
 from viscoil.solvers.events import SpringEvent
 from viscoil.solvers.iisph_matter import (
-    NEVER,
     Bonding,
     Matter,
     Ratio,
