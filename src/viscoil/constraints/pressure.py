@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import quadrants as qd
 
-from viscoil.constraints.density import coincident
+from viscoil import backend
 from viscoil.constraints.walls import wall_motion
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.sdf import Parts, Solids
@@ -58,19 +58,34 @@ class PressureField:
     flux: Floats  # Σ_b V_b v_b·∇W_ib [1/s]
     wall_velocity: Vectors  # Σ_b V_b W_ib v_b [m/s]
     grip: Floats  # Σ_b V_b W_ib μ_b
+    slope_x: Floats  # [as the neighbour list] V_j ∇W_ij [1/m], where it is kept
+    slope_y: Floats
+    slope_z: Floats
     used: Ints  # iterations in this step, and since they were asked for
     error: Floats  # [1] mean compression before the last iteration
 
 
+def kept() -> bool:
+    """Whether V ∇W of all pairs is kept for the iterations: on a CPU that saves most of their work, on a GPU nothing."""
+    return not backend.current().is_gpu
+
+
 @qd.func
-def _pair(i: qd.i32, j: qd.i32, p: Particles, x: Vectors, torus: Torus, h: qd.f32, periodic: qd.template()):
-    """(x_ij, r²) of two particles; for coinciding ones a tiny displacement drawn from their ids."""
-    d = separation(x[i], x[j], torus, periodic)
-    r2 = d.dot(d)
-    if r2 < 1e-12 * h * h:
-        d = coincident(p.id[i], p.id[j], h)
-        r2 = d.dot(d)
-    return d, r2
+def _slope(
+    at: qd.i32, xi: vec3, j: qd.i32, own: qd.f32, p: Particles, x: Vectors, torus: Torus, h: qd.f32, f: PressureField,
+    uniform: qd.template(), periodic: qd.template(),
+) -> vec3:  # fmt: skip
+    """V_j ∇W_ij [1/m] of the listed pair ``at``; where it is not kept, zero for j = i."""
+    result = vec3(0.0)
+    if qd.static(kept()):
+        result = vec3(f.slope_x[at], f.slope_y[at], f.slope_z[at])
+    else:
+        d = separation(xi, x[j], torus, periodic)
+        volume = own
+        if qd.static(not uniform):
+            volume = p.volume[j]
+        result = volume * cubic_gradient(d.dot(d), h) * d
+    return result
 
 
 @qd.func(requires_top_level=True)
@@ -98,12 +113,13 @@ def weigh(
             carried = vec3(0.0)
             grip = 0.0
             braked = vec3(0.0)
-            kept = 0
+            fluid = 0
             base = i * near.row[0]
             column = near.column[0]
             for k in range(near.count[i]):
                 j = near.index[base + k * column]
-                d, r2 = _pair(i, j, p, x, torus, h, periodic)
+                d = separation(x[i], x[j], torus, periodic)
+                r2 = d.dot(d)
                 volume = own
                 other = mobility
                 if qd.static(not uniform):
@@ -121,18 +137,23 @@ def weigh(
                         approach = qd.min((velocity[i] - velocity[j]).dot(d), 0.0)
                         braked += approach / (r2 + 0.01 * h * h) * slope
                     else:
-                        if kept < k:
-                            near.index[base + kept * column] = j
-                        kept += 1
+                        near.index[base + fluid * column] = j
                         density += weight
                         gradient += slope
                         squares += other * slope.dot(slope) / volume
+                        if qd.static(kept()):
+                            at = base + fluid * column
+                            f.slope_x[at], f.slope_y[at], f.slope_z[at] = slope[0], slope[1], slope[2]
+                        fluid += 1
                 else:
                     density += weight
                     gradient += slope
                     squares += other * slope.dot(slope) / volume
+                    if qd.static(kept()):
+                        at = base + k * column
+                        f.slope_x[at], f.slope_y[at], f.slope_z[at] = slope[0], slope[1], slope[2]
             if qd.static(bounded):
-                near.count[i] = kept
+                near.count[i] = fluid
             if qd.static(walled):
                 share, normal_slope, through, along, rough = wall_motion(x[i], h, c.dt[0], number, solids, parts, 2)
                 wall += share
@@ -172,17 +193,16 @@ def sources(
             source = f.density[i] - 1.0
             if qd.static(advected):
                 change = velocity[i].dot(f.gradient[i])
-                volume = p.volume[i]
+                own = p.volume[i]
                 xi = x[i]
+                base = i * near.row[0]
                 count = near.count[i]
                 for batch in range(batches(count)):
                     some = fetch(near, i, count, batch)
                     for lane in qd.static(range(lanes())):
                         j = some[lane]
-                        d = separation(xi, x[j], torus, periodic)
-                        if qd.static(not uniform):
-                            volume = p.volume[j]
-                        change -= volume * cubic_gradient(d.dot(d), h) * d.dot(velocity[j])
+                        slope = _slope(base + batch, xi, j, own, p, x, torus, h, f, uniform, periodic)
+                        change -= slope.dot(velocity[j])
                 if qd.static(enclosed):
                     change -= f.flux[i]
                 source += c.dt[0] * change
@@ -206,17 +226,15 @@ def accelerations(
         if p.inverse_mass[i] > 0.0:
             h = c.support[0]
             total = f.pressure[i] * f.gradient[i]
-            volume = p.volume[i]
+            own = p.volume[i]
             xi = x[i]
+            base = i * near.row[0]
             count = near.count[i]
             for batch in range(batches(count)):
                 some = fetch(near, i, count, batch)
                 for lane in qd.static(range(lanes())):
                     j = some[lane]
-                    d = separation(xi, x[j], torus, periodic)
-                    if qd.static(not uniform):
-                        volume = p.volume[j]
-                    total += volume * f.pressure[j] * cubic_gradient(d.dot(d), h) * d
+                    total += f.pressure[j] * _slope(base + batch, xi, j, own, p, x, torus, h, f, uniform, periodic)
             f.acceleration[i] = -p.inverse_mass[i] * total
         else:
             f.acceleration[i] = vec3(0.0)
@@ -235,17 +253,16 @@ def relax(
             h = c.support[0]
             if p.inverse_mass[i] != 0.0:
                 change = f.acceleration[i].dot(f.gradient[i])
-                volume = p.volume[i]
+                own = p.volume[i]
                 xi = x[i]
+                base = i * near.row[0]
                 count = near.count[i]
                 for batch in range(batches(count)):
                     some = fetch(near, i, count, batch)
                     for lane in qd.static(range(lanes())):
                         j = some[lane]
-                        d = separation(xi, x[j], torus, periodic)
-                        if qd.static(not uniform):
-                            volume = p.volume[j]
-                        change -= volume * cubic_gradient(d.dot(d), h) * d.dot(f.acceleration[j])
+                        slope = _slope(base + batch, xi, j, own, p, x, torus, h, f, uniform, periodic)
+                        change -= slope.dot(f.acceleration[j])
                 excess = f.source[i] + c.dt[0] * c.dt[0] * change
                 stiffness = c.dt[0] * c.dt[0] * qd.max(f.diagonal[i], 1e-30)
                 value = 0.0

@@ -6,6 +6,7 @@ velocity field like any other, and its convergence does not suffer.
 """
 
 import math
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ import quadrants as qd
 from pydantic import Field, StrictBool
 
 from viscoil import backend
-from viscoil.constraints.pressure import PressureField, PressureNumbers
+from viscoil.constraints.pressure import PressureField, PressureNumbers, kept
 from viscoil.errors import SceneError
 from viscoil.particles import Carried, Table, Uploaded, allocate_array, vec3
 from viscoil.solvers.events import SpringEvent
@@ -44,6 +45,7 @@ from viscoil.units import Count, PositiveTime, Quantity, Slider
 FEWEST = 2  # pressure iterations of a step
 ONE_PASS = 0.8  # strength of XSPH in one pass; beyond 1 it would overshoot
 MOST_PASSES = 10  # of XSPH in one step
+SLOPES = ("slope_x", "slope_y", "slope_z")
 BOND_REACH = 1.001  # supports within which what is frozen is bonded: on a lattice some lie at exactly one
 
 
@@ -166,6 +168,7 @@ class IISPH(Method):
                 name: allocate_array(qd.f32, capacity)
                 for name in ("density", "diagonal", "source", "pressure", "wall", "flux", "grip")
             },
+            **{name: allocate_array(qd.f32, 1) for name in SLOPES},
             used=allocate_array(qd.i32, 2),
             error=allocate_array(qd.f32, 1),
         )
@@ -218,7 +221,7 @@ class IISPH(Method):
         """The bonds, told how to behave in a step of ``dt`` [s]."""
         bonds, params, matter = self.held, self.params, self._matter
         bonds.two_sided, bonds.normalise, bonds.goal, bonds.conserve = (
-            params.two_sided, params.normalise, params.goal, params.conserve
+            params.two_sided, params.normalise and bonds.scheme == "position_based", params.goal, params.conserve
         )  # fmt: skip
         bonds.set(
             support=[self._h],
@@ -307,6 +310,9 @@ class IISPH(Method):
 
     def _weigh(self, world: Any, x: Any, k: StepNumbers, c: PressureNumbers) -> None:
         """Densities at ``x`` and what walls contribute there."""
+        entries = world.neighbors.list.index.shape[0]
+        if kept() and self.field.slope_x.shape[0] != entries:  # lists have become longer
+            self.field = replace(self.field, **{name: allocate_array(qd.f32, entries) for name in SLOPES})
         weigh_stage(
             world.particles, x, k, world.neighbors.list, world.neighbors.torus, c, world.solids.device, world.solids.parts,
             self.scratch, self.field, world.boundary_count > 0, self._walled(world), world.uniform, world.neighbors.periodic,

@@ -115,7 +115,8 @@ def finish_stage(
                 v = slowed(i, v, p.inverse_mass[i], k.dt[0], f)
             aim = p.position[i] + k.dt[0] * v
             x = aim
-            if qd.static(enclosed):
+            if qd.static(enclosed) and (f.wall[i] > 0.0 or k.dt[0] * v.norm() > 0.2 * k.support[0]):
+                # Who has no wall in sight cannot reach one in a short way.
                 x = resolve_all(aim, p.position[i], k.radius[0], k.solids[0], solids, parts)
                 v += (x - aim) / k.dt[0]
         commit(i, x, v, p, k, torus, before, f, status, periodic)

@@ -95,6 +95,7 @@ class Solver(Protocol):
     honours: frozenset[str]  # material keys the method can represent; others are reported to the user
 
     leads_nozzles: bool  # fluid inside a nozzle's pipe takes part, led by the nozzle
+    measures_volume: bool  # it is there to keep the volume: frames measure it unless the scene says otherwise
     evolves: tuple[str, ...]  # fields of particles besides position and velocity that a step changes
     notes: Sequence[str]  # what the user should know about choices the method made
     # A method whose particles remember more than FIELDS offers ``carried``: dict[str, Carried], see World.carry.
@@ -154,6 +155,7 @@ class Method:
 
     honours: frozenset[str] = frozenset({"density"})
     leads_nozzles = False
+    measures_volume = False
     evolves: tuple[str, ...] = ()
     notes: Sequence[str] = ()
     busy = False
