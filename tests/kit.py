@@ -71,6 +71,11 @@ def poly6(r: np.ndarray, h: float) -> np.ndarray:
     return 315 / (64 * np.pi * h**9) * np.maximum(h**2 - r**2, 0) ** 3
 
 
+def cubic(r: np.ndarray, h: float) -> np.ndarray:
+    q = r / h
+    return 8 / (np.pi * h**3) * np.where(q <= 0.5, 6 * (q**3 - q**2) + 1, 2 * np.maximum(1 - q, 0) ** 3)
+
+
 def cubic_gradient(d: np.ndarray, h: float) -> np.ndarray:
     r = np.linalg.norm(d, axis=-1)
     q = r / h

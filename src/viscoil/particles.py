@@ -87,6 +87,30 @@ class Uploaded:
         return self.device
 
 
+class Table:
+    """A dataclass of device arrays of numbers, one per material, sent to the device only when one changes."""
+
+    def __init__(self, kind: type):
+        self._kind = kind
+        self._values: dict[str, tuple[float, ...]] = {}
+        self._arrays: dict[str, Any] = {}
+        self._made: Any = None
+
+    def set(self, **columns: list[float]) -> Any:
+        """Takes new values and returns the dataclass for a kernel."""
+        for name, values in columns.items():
+            if self._values.get(name) == (now := tuple(values)):
+                continue
+            if len(now) != len(self._values.get(name, ())):
+                self._arrays[name] = allocate_array(qd.f32, len(now))
+                self._made = None
+            self._arrays[name].from_numpy(np.array(now, np.float32))
+            self._values[name] = now
+        if self._made is None:
+            self._made = self._kind(**{f.name: self._arrays[f.name] for f in fields(self._kind)})
+        return self._made
+
+
 def allocate(capacity: int) -> Any:
     """Particles with room for ``capacity``."""
     return Particles(**{name: allocate_array(field.type, capacity) for name, field in FIELDS.items()})

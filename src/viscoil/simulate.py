@@ -20,6 +20,7 @@ from viscoil.scene.build import Built
 from viscoil.solids.drag import as_matrix, limits, named
 from viscoil.solids.sdf import Parts, Solids, distance
 from viscoil.sph.operators import density_kernel
+from viscoil.sph.volume import VolumeEstimate
 from viscoil.steps.integrate import let_go
 
 REORDER_EVERY = 8  # steps between two passes that bring memory into cell order
@@ -407,6 +408,7 @@ class Simulation:
         self._ratio, self._wall = (allocate_array(qd.f32, capacity) for _ in range(2))
         self._wall_gradient = allocate_array(vec3, capacity)
         self._totals = Measure(capacity)
+        self._volume: VolumeEstimate | None = None  # made when it is asked for
 
     # --- measuring ---------------------------------------------------------------------------------------------------
     def _measure(self, seconds: float) -> None:
@@ -416,20 +418,43 @@ class Simulation:
             world.fit_cells()
             if world.count:
                 world.neighbors.find_all(world.particles.position, world.particles, world.count)
-                walls_kernel(
-                    world.particles, world.particles.position, world.count, world.support, len(world.solids),
-                    world.solids.device, world.solids.parts, self._wall, self._wall_gradient,
-                )  # fmt: skip
+                self._find_walls(world.particles.position)
                 density_kernel(
                     world.particles, world.particles.position, world.count, world.neighbors.list, world.neighbors.torus,
-                    world.support, self._wall, self._ratio, self.world.lattice.published, world.neighbors.periodic,
+                    world.support, self._wall, self._ratio, world.lattice.kernel, world.neighbors.periodic,
                 )  # fmt: skip
                 _store_density(world.particles, world.count, self._rest, self._ratio)
             row = self._row()
+            row |= self._volumes()
             world.reorder()
         stages = {f"seconds_{name}": value for name, value in world.stages.taken().items()}
         self._metrics = {**row, "seconds": seconds, **stages}
         self._steps_in_frame = self._retries = 0
+
+    def _find_walls(self, places: Any) -> None:
+        """Density of the walls where particles are, or would be, at ``places``."""
+        world = self.world
+        walls_kernel(
+            world.particles, places, world.count, world.support, len(world.solids), world.solids.device, world.solids.parts,
+            self._wall, self._wall_gradient, world.lattice.kernel,
+        )  # fmt: skip
+
+    def _volumes(self) -> dict[str, float]:
+        """Volumes of the fluid [m³], as many as are asked for; on the neighbour list of the present positions."""
+        world, wanted = self.world, self.scene.output.volume
+        if wanted == "none" or (wanted == "auto" and not self.solver.measures_volume):
+            return {}
+        found = {"volume": 0.0}
+        if world.count:
+            self._volume = self._volume or VolumeEstimate(world.capacity)
+            self._volume.find_middles(world)
+            self._find_walls(self._volume.middle)
+            found["volume"] = self._volume.total(world, self._wall)
+        if wanted == "mesh":
+            from viscoil.surface.volume import mesh_volume
+
+            found["mesh_volume"] = mesh_volume(world.get("position")[world.fluid_order()], world.spacing)
+        return found
 
     def _row(self) -> dict[str, Any]:
         world = self.world

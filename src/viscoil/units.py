@@ -69,6 +69,9 @@ KINDS: dict[str, Kind] = {
     "surface tension": Kind(
         "a surface tension", "surface tensions", "N/m", '0.072 or "72 mN/m"', {"N/m": 1.0, "mN/m": 1e-3, "dyn/cm": 1e-3}
     ),
+    "spring stiffness": Kind(
+        "a spring constant", "spring constants", "N/m", '500 or "0.5 kN/m"', {"N/m": 1.0, "kN/m": 1e3, "mN/m": 1e-3}
+    ),
     "rate": Kind("a rate", "rates", "1/s", '30 or "30 1/s"', {"1/s": 1.0, "1/min": 1 / 60, "Hz": 1.0}),
     "rate squared": Kind("a squared rate", "squared rates", "1/s²", "270", {"1/s2": 1.0}),
     "per length": Kind("an inverse length", "inverse lengths", "1/m", '5 or "0.05 1/cm"', {"1/m": 1.0, "1/cm": 100.0}),

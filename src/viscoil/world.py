@@ -37,6 +37,7 @@ class World:
         self.boundary_count = 0
         self.next_id = 0
         self.solids = SolidSet(solids, lattice.wall_factor)
+        self.material_names: list[str] = []  # by index
         self.box = box
         self.capacity = 0
         self.particles: Any = None

@@ -9,6 +9,7 @@ from viscoil.scene.schema import Scene
 from viscoil.simulate import Simulation
 from viscoil.solids.assembly import SolidSet
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes, thin_out
+from viscoil.sph.smoothing import CUBIC
 
 D = 0.02
 H = 2.3 * D
@@ -58,6 +59,15 @@ def test_volumes_weigh_dense_patches_less():
     assert np.allclose(alone, np.pi * H**3 / 15, rtol=1e-4)
     twice = sample_volumes(np.repeat([[0.0, 0, 0], [5.0, 0, 0]], 2, axis=0), H)
     assert np.allclose(twice, alone[0] / 2, rtol=1e-4)
+
+
+def test_volumes_by_the_cubic_spline():
+    """W(0) = 8/(π h³); in a flat layer at two spacings of support Ψ_b/m = 1.43."""
+    alone = sample_volumes(np.array([[0.0, 0, 0], [5.0, 0, 0]]), H, CUBIC)
+    assert np.allclose(alone, np.pi * H**3 / 8, rtol=1e-4)
+    flat = np.stack(np.meshgrid(np.arange(9) * D, [0.0], np.arange(9) * D, indexing="ij"), -1).reshape(-1, 3)
+    volume = sample_volumes(flat, 2 * D, CUBIC).reshape(9, 9) / D**3
+    assert volume[4, 4] == pytest.approx(1.43, abs=0.01) and volume[0, 0] > 1.9
 
 
 def test_thin_out_is_the_greedy_choice():

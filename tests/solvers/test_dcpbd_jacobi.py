@@ -7,7 +7,6 @@ import quadrants as qd
 import kit
 from viscoil.constraints.conformation import Substances
 from viscoil.constraints.tensor_projection import TensorNumbers, Tensors, prepare, velocity_changes, velocity_multipliers
-from viscoil.constraints.tensor_rotation import rotation_of
 from viscoil.errors import SceneError
 from viscoil.particles import Flag, Floats, Matrices, Particles, Uploaded, allocate_array, mat3, vec3
 from viscoil.scene.schema import Scene
@@ -15,6 +14,7 @@ from viscoil.simulate import Simulation
 from viscoil.solids.assembly import SolidSet
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.sph.neighbors import NeighborList, Torus
+from viscoil.sph.rotation import rotation_of
 from viscoil.validation import shear_wave
 
 D, DT = 0.1, 0.01

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
-from kit import box_scene, differences, lattice, periodic_box, poly6, spiky, spiky_gradient
+from kit import box_scene, cubic, cubic_gradient, differences, lattice, periodic_box, poly6, spiky, spiky_gradient
 from viscoil.simulate import Simulation
+from viscoil.solids.boundary import sample_volumes
 from viscoil.sph.calibration import calibrate
+from viscoil.sph.smoothing import CUBIC, POLY6, SPIKY
 
 D = 0.02
-RATIOS = (1.95, 2.3, 2.9)
+RATIOS = (1.95, 2.0, 2.3, 2.9)
+WEIGHTS = {SPIKY: spiky, POLY6: poly6, CUBIC: cubic}
 
 
 def periodic_lattice(n):
@@ -17,24 +20,55 @@ def periodic_lattice(n):
 
 
 @pytest.mark.parametrize("ratio", RATIOS)
-@pytest.mark.parametrize("published", [False, True])
-def test_lattice_density_is_exactly_one(ratio, published):
+@pytest.mark.parametrize("kernel", WEIGHTS)
+def test_lattice_density_is_exactly_one(ratio, kernel):
     h = ratio * D
     x, box = periodic_lattice(8)
     r = np.linalg.norm(differences(x, box), axis=2)
-    reference = calibrate(D, h, published)
-    w = poly6(r, h) if published else spiky(r, h)
+    reference = calibrate(D, h, kernel)
+    w = WEIGHTS[kernel](r, h)
     assert reference.volume * w[0].sum() == pytest.approx(1, abs=1e-6)
-    assert reference.neighbors == np.count_nonzero(r[0] < h * 0.9999) - 1
+    assert reference.neighbors == np.count_nonzero(r[0] < h * 1.0001) - 1
     assert 0.75 * D**3 < reference.volume < 1.05 * D**3
 
 
+def test_a_truth_means_what_it_meant():
+    """Callers that say ``False`` or ``True`` get Spiky or Poly6."""
+    assert calibrate(D, 2.3 * D, False) == calibrate(D, 2.3 * D) == calibrate(D, 2.3 * D, SPIKY)
+    assert calibrate(D, 2.3 * D, True) == calibrate(D, 2.3 * D, POLY6) != calibrate(D, 2.3 * D)
+
+
+def test_cubic_spline_at_two_spacings():
+    """The volume is nearly d³ there; the six lattice places at the very end of the support are neighbours without weight."""
+    reference = calibrate(D, 2 * D, CUBIC)
+    assert reference.volume == pytest.approx(D**3, rel=1e-4)
+    assert reference.neighbors == 32
+
+
+@pytest.mark.parametrize("kernel", WEIGHTS)
 @pytest.mark.parametrize("ratio", RATIOS)
-def test_stiffest_mode_against_a_dense_matrix(ratio):
+def test_a_layer_of_samples_completes_the_density(kernel, ratio):
+    """One flat layer half a spacing inside the wall, fluid from half a spacing outside it on."""
+    h = ratio * D
+    reference = calibrate(D, h, kernel)
+    flat = lattice((15, 1, 15), D)
+    volume = reference.sample_factor * sample_volumes(flat, h, kernel)
+    block = lattice((15, 6, 15), D)
+    block = block[block[:, 1] > D]
+    x = block[(7 * 5) * 15 + 7]  # lowest layer, in the middle
+    w = WEIGHTS[kernel]
+    fluid = reference.volume * w(np.linalg.norm(block - x, axis=1), h).sum()
+    assert fluid + volume @ w(np.linalg.norm(flat - x, axis=1), h) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("ratio", RATIOS)
+@pytest.mark.parametrize("kernel", [SPIKY, CUBIC])
+def test_stiffest_mode_against_a_dense_matrix(ratio, kernel):
     h, n = ratio * D, 8
     x, box = periodic_lattice(n)
-    reference = calibrate(D, h)
-    gradient = reference.volume * spiky_gradient(differences(x, box), h)  # of C_i by x_i, one part per neighbour
+    reference = calibrate(D, h, kernel)
+    slope = cubic_gradient if kernel == CUBIC else spiky_gradient
+    gradient = reference.volume * slope(differences(x, box), h)  # of C_i by x_i, one part per neighbour
     jacobian = -gradient
     jacobian[np.arange(n**3), np.arange(n**3)] = gradient.sum(1)
     jacobian = jacobian.reshape(n**3, 3 * n**3)

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import quadrants as qd
 
-from kit import cubic_gradient, differences, lattice, make_particles, search, spiky
+from kit import cubic, cubic_gradient, differences, lattice, make_particles, poly6, search, spiky
 from viscoil.particles import Particles, Vectors, allocate_array, mat3, vec3
 from viscoil.sph.calibration import calibrate
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.operators import density_kernel, gradient_kernel
+from viscoil.sph.smoothing import CUBIC, POLY6, SPIKY
 from viscoil.steps.vorticity import curl
 
 D, H = 0.02, 0.046
@@ -48,15 +49,16 @@ def test_velocity_gradient_is_exact_for_linear_fields(block):
     assert np.abs(gradient - a).max() < 2e-5 * np.abs(a).max() * 10
 
 
-def test_density_sum():
+@pytest.mark.parametrize("kernel, w", [(SPIKY, spiky), (POLY6, poly6), (CUBIC, cubic)])
+def test_density_sum(kernel, w):
     x = lattice((6, 6, 6), D, jitter=0.2)
     volume = np.random.default_rng(1).uniform(0.5, 1.5, len(x)) * D**3
     p = make_particles(x, volume=volume)
     near = search(x, H, particles=p)
     out, wall = (allocate_array(qd.f32, len(x)) for _ in range(2))
     wall.from_numpy(np.full(len(x), 0.25, np.float32))
-    density_kernel(p, p.position, len(x), near.list, near.torus, H, wall, out, False, False)
-    expected = spiky(np.linalg.norm(differences(x), axis=2), H) @ volume + 0.25
+    density_kernel(p, p.position, len(x), near.list, near.torus, H, wall, out, kernel, False)
+    expected = w(np.linalg.norm(differences(x), axis=2), H) @ volume + 0.25
     assert np.allclose(out.to_numpy(), expected, rtol=2e-5)
 
 

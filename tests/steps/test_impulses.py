@@ -7,8 +7,7 @@ import quadrants as qd
 from pvfs_kit import Swept, cloud
 from pvfs_reference import pairs, slowed
 from viscoil import backend
-from viscoil.particles import Flag, Floats, Particles, Vectors, allocate_array, vec3
-from viscoil.solvers.pvfs_matter import Table
+from viscoil.particles import Flag, Floats, Particles, Table, Vectors, allocate_array, vec3
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.schedule import Hits, Schedule, begin_sweep, next_colour
 from viscoil.steps.impulses import ImpulseNumbers, damp_colour, damped, rates

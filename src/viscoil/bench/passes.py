@@ -28,10 +28,10 @@ def _list(
 @qd.kernel(graph=True, fastcache=True)
 def _multipliers(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, wall: Floats,
-    wall_gradient: Vectors, error: Floats, multiplier: Floats, published: qd.Template, uniform: qd.Template,
+    wall_gradient: Vectors, error: Floats, multiplier: Floats, kernel: qd.Template, uniform: qd.Template,
     periodic: qd.Template,
 ):  # fmt: skip
-    multipliers(p, x, n, near, torus, c, wall, wall_gradient, error, multiplier, published, uniform, periodic)
+    multipliers(p, x, n, near, torus, c, wall, wall_gradient, error, multiplier, kernel, uniform, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -62,7 +62,7 @@ def multiply(world: Any, solver: Any, position: Any) -> None:
     s, search = solver.scratch, world.neighbors
     _multipliers(
         world.particles, position, world.count, search.list, search.torus, solver.numbers(world), s.wall,
-        s.wall_gradient, s.error, s.multiplier, solver.params.kernels == "paper", world.uniform, search.periodic,
+        s.wall_gradient, s.error, s.multiplier, solver.params.density_kernel, world.uniform, search.periodic,
     )  # fmt: skip
 
 

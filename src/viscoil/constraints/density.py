@@ -9,7 +9,7 @@ other and fluids of different density meet without a jump; walls add their own p
 
 W is the Spiky kernel, whose gradient this is. The paper takes densities from Poly6 and gradients from Spiky; a correction
 that does not follow the gradient of its constraint does work on the fluid, and a resting one then boils, the more the
-shorter the step (``viscoil validate energy``). ``published`` selects the paper's pair of kernels.
+shorter the step (``viscoil validate energy``). ``kernel`` selects the paper's pair of kernels where it is POLY6.
 
 Listed particles beyond the support take part with weight zero: asking for them would cost more than they do.
 Pairs receive opposite impulses, because ∇W_ij is antisymmetric and fluid particles share one volume.
@@ -71,7 +71,7 @@ def coincident(a: qd.i32, b: qd.i32, h: qd.f32) -> vec3:
 @qd.func
 def multiplier_of(
     i: qd.i32, p: Particles, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, wall: qd.f32,
-    toward: vec3, published: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    toward: vec3, kernel: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """(λ_i of eq. 11, max(C_i, 0)) of a moving particle; ``wall`` and ``toward``: density of the walls and its gradient.
 
@@ -81,7 +81,7 @@ def multiplier_of(
     xi = x[first + i]
     volume = p.volume[i]
     mobility = p.inverse_mass[i]
-    density = volume * density_weight(0.0, h, published) + wall
+    density = volume * density_weight(0.0, h, kernel) + wall
     own = toward
     squares = 0.0
     lengths = 0.0  # the same without masses
@@ -95,7 +95,7 @@ def multiplier_of(
             if qd.static(not uniform):
                 volume = p.volume[j]
                 mobility = qd.max(p.inverse_mass[j], 0.0)
-            weight = volume * density_weight(r2, h, published)
+            weight = volume * density_weight(r2, h, kernel)
             if qd.static(lanes() > 1):
                 weight = qd.select(j == i, 0.0, weight)
             density += weight
@@ -118,7 +118,7 @@ def multiplier_of(
 @qd.func(requires_top_level=True)
 def multipliers(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
-    wall: Floats, wall_gradient: Vectors, error: Floats, multiplier: Floats, published: qd.template(),
+    wall: Floats, wall_gradient: Vectors, error: Floats, multiplier: Floats, kernel: qd.template(),
     uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """λ_i of eq. 11; error[i] = max(C_i, 0), what is left to correct."""
@@ -127,7 +127,7 @@ def multipliers(
         multiplier[i] = 0.0
         if p.inverse_mass[i] > 0.0:
             value, left = multiplier_of(
-                i, p, x, 0, near, torus, c, wall[i], wall_gradient[i], published, uniform, periodic
+                i, p, x, 0, near, torus, c, wall[i], wall_gradient[i], kernel, uniform, periodic
             )
             multiplier[i] = value
             error[i] = left

@@ -26,10 +26,10 @@ import quadrants as qd
 
 from viscoil.constraints.conformation import Substances, divergence_of, gradient_of, memory_of
 from viscoil.constraints.contact import clearance, resolve_all
-from viscoil.constraints.tensor_rotation import rotation_of
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.rotation import rotation_of
 from viscoil.sph.smoothing import cubic_gradient
 
 

@@ -9,6 +9,9 @@ particle at distance φ a smooth wall is a half-space, and for the Spiky kernel,
 Several faces near one particle leave it the product of what each leaves, F = Π(1 − share): one eighth in the corner of a
 box, as it must be. A constant factor (calibration.py) makes the first lattice layer at a flat wall exactly as dense as the
 inside. Then the walls' density is 1 − F and its gradient Σ_f ∇share_f Π_(others).
+
+The cubic spline of support h is 16/15 of the Spiky kernel of support h less 1/15 of that of support h/2, so that its
+half-space is (16 share(q) − share(2q))/15. Poly6 borrows the half-space of Spiky, calibrated for the first layer.
 """
 
 import quadrants as qd
@@ -18,33 +21,49 @@ from viscoil.solids.sdf import Parts, Solids, distance, normal
 
 
 @qd.func
-def half_space(q: qd.f32) -> qd.f32:
-    """share(q) of a half-space at distance q supports; 0 beyond 1, 1 below −1."""
+def _spiky_half(q: qd.f32) -> qd.f32:
     s = 1.0 - qd.min(qd.abs(q), 1.0)
     share = s * s * s * s * s * (1.5 - s)
     return qd.select(q < 0.0, 1.0 - share, share)
 
 
 @qd.func
-def half_space_gradient(q: qd.f32) -> qd.f32:
-    """−d share/dq."""
+def _spiky_half_gradient(q: qd.f32) -> qd.f32:
     z = qd.min(qd.abs(q), 1.0)
     s = 1.0 - z
     return 1.5 * s * s * s * s * (1.0 + 4.0 * z)
 
 
 @qd.func
-def beside(left: qd.f32, gradient: vec3, phi: qd.f32, n: vec3, h: qd.f32, strength: qd.f32):
+def half_space(q: qd.f32, kernel: qd.template()) -> qd.f32:
+    """share(q) of a half-space at distance q supports; 0 beyond 1, 1 below −1. ``kernel``: as in sph/smoothing.py."""
+    share = _spiky_half(q)
+    if qd.static(kernel == 2):
+        share = (16.0 * share - _spiky_half(2.0 * q)) / 15.0
+    return share
+
+
+@qd.func
+def half_space_gradient(q: qd.f32, kernel: qd.template()) -> qd.f32:
+    """−d share/dq."""
+    slope = _spiky_half_gradient(q)
+    if qd.static(kernel == 2):
+        slope = (16.0 * slope - 2.0 * _spiky_half_gradient(2.0 * q)) / 15.0
+    return slope
+
+
+@qd.func
+def beside(left: qd.f32, gradient: vec3, phi: qd.f32, n: vec3, h: qd.f32, strength: qd.f32, kernel: qd.template()):
     """Adds one face at distance φ with normal n: (F, ∇(1 − F)) before → after."""
     q = phi / h
-    keep = 1.0 - strength * half_space(q)
-    toward = -strength * half_space_gradient(q) / h * n
+    keep = 1.0 - strength * half_space(q, kernel)
+    toward = -strength * half_space_gradient(q, kernel) / h * n
     return left * keep, gradient * keep + toward * left
 
 
 @qd.func
-def wall_density(x: vec3, h: qd.f32, number: qd.i32, solids: Solids, parts: Parts):
-    """(1 − F, its gradient [1/m]) at a world point."""
+def wall_density(x: vec3, h: qd.f32, number: qd.i32, solids: Solids, parts: Parts, kernel: qd.template()):
+    """(1 − F, its gradient [1/m]) at a world point, with solids where they are at the end of the step."""
     left = 1.0
     gradient = vec3(0.0)
     for solid in range(number):
@@ -58,30 +77,101 @@ def wall_density(x: vec3, h: qd.f32, number: qd.i32, solids: Solids, parts: Part
                     turn = solids.rotation[solid] @ parts.rotation[first]
                     for axis in qd.static(range(3)):
                         half = parts.size[4 * first + axis]
-                        direction = vec3(turn[0, axis], turn[1, axis], turn[2, axis])
+                        n = vec3(turn[0, axis], turn[1, axis], turn[2, axis])
                         if half - q[axis] < h:
-                            left, gradient = beside(left, gradient, half - q[axis], -direction, h, solids.wall[solid])
+                            left, gradient = beside(left, gradient, half - q[axis], -n, h, solids.wall[solid], kernel)
                         if half + q[axis] < h:
-                            left, gradient = beside(left, gradient, half + q[axis], direction, h, solids.wall[solid])
+                            left, gradient = beside(left, gradient, half + q[axis], n, h, solids.wall[solid], kernel)
                 else:
                     phi = distance(solid, local, solids, parts)
                     if phi < h:
                         n = solids.rotation[solid] @ normal(solid, local, 0.02 * h, solids, parts)
-                        left, gradient = beside(left, gradient, phi, n, h, solids.wall[solid])
+                        left, gradient = beside(left, gradient, phi, n, h, solids.wall[solid], kernel)
     return 1.0 - left, gradient
+
+
+@qd.func
+def _velocity(solid: qd.i32, point: vec3, dt: qd.f32, solids: Solids) -> vec3:
+    """Mean velocity [m/s] in the step of what is at a world point at its start; exactly 0 of a solid at rest."""
+    local = solids.rotation0[solid].transpose() @ (point - solids.position0[solid])
+    turned = (solids.rotation[solid] - solids.rotation0[solid]) @ local
+    return (turned + solids.position[solid] - solids.position0[solid]) / dt
+
+
+@qd.func
+def _beside_moving(
+    left: qd.f32, gradient: vec3, flux: qd.f32, weight: qd.f32, carried: vec3, grip: qd.f32, x: vec3, phi: qd.f32,
+    n: vec3, h: qd.f32, dt: qd.f32, solid: qd.i32, solids: Solids, kernel: qd.template(),
+):  # fmt: skip
+    """As :func:`beside`, with what :func:`wall_motion` sums up besides; ``weight`` is the sum of shares."""
+    q = phi / h
+    share = solids.wall[solid] * half_space(q, kernel)
+    toward = -solids.wall[solid] * half_space_gradient(q, kernel) / h * n
+    velocity = _velocity(solid, x - phi * n, dt, solids)
+    keep = 1.0 - share
+    return (
+        left * keep, gradient * keep + toward * left, flux * keep + toward.dot(velocity) * left, weight + share,
+        carried + share * velocity, grip + share * qd.min(solids.friction[solid], 1e6),
+    )  # fmt: skip
+
+
+@qd.func
+def wall_motion(x: vec3, h: qd.f32, dt: qd.f32, number: qd.i32, solids: Solids, parts: Parts, kernel: qd.template()):
+    """The walls beside x and how they move: (share, gradient [1/m], flux [1/s], carried [m/s], grip).
+
+    Solids are where they are at the *start* of the step, as the positions of a method that freezes them there; their
+    velocity u_f at the point of face f nearest to x is the mean one of the step. share and gradient are those of
+    :func:`wall_density`; flux = Σ_f ∇share_f·u_f Π_(others), so that the density of the walls at a particle of velocity v
+    changes at the rate v·gradient − flux. carried and grip are share times the means, weighted by the faces' shares, of
+    their velocities and of their friction coefficients (1e6 where nothing slips).
+    """
+    left = 1.0
+    gradient = vec3(0.0)
+    flux = 0.0
+    weight = 0.0
+    carried = vec3(0.0)
+    grip = 0.0
+    for solid in range(number):
+        if solids.wall[solid] > 0.0:
+            local = solids.rotation0[solid].transpose() @ (x - solids.position0[solid])
+            if local.norm() < solids.bound[solid] + h:
+                first = solids.first[solid]
+                if solids.sign[solid] < 0.0 and solids.last[solid] == first + 1 and parts.kind[first] == 1:
+                    q = parts.rotation[first].transpose() @ (local - parts.centre[first])
+                    turn = solids.rotation0[solid] @ parts.rotation[first]
+                    for axis in qd.static(range(3)):
+                        direction = vec3(turn[0, axis], turn[1, axis], turn[2, axis])
+                        for opposite in range(2):  # a loop, not two more copies: kernels compile faster
+                            side = 1.0 - 2.0 * opposite
+                            phi = parts.size[4 * first + axis] - side * q[axis]
+                            if phi < h:
+                                left, gradient, flux, weight, carried, grip = _beside_moving(
+                                    left, gradient, flux, weight, carried, grip, x, phi, -side * direction, h, dt,
+                                    solid, solids, kernel,
+                                )  # fmt: skip
+                else:
+                    phi = distance(solid, local, solids, parts)
+                    if phi < h:
+                        n = solids.rotation0[solid] @ normal(solid, local, 0.02 * h, solids, parts)
+                        left, gradient, flux, weight, carried, grip = _beside_moving(
+                            left, gradient, flux, weight, carried, grip, x, phi, n, h, dt, solid, solids, kernel
+                        )
+    share = 1.0 - left
+    scale = share / qd.max(weight, 1e-12)
+    return share, gradient, flux, scale * carried, scale * grip
 
 
 @qd.func(requires_top_level=True)
 def walls(
     p: Particles, x: Vectors, n: qd.i32, h: qd.f32, number: qd.i32, solids: Solids, parts: Parts,
-    share: Floats, gradient: Vectors,
+    share: Floats, gradient: Vectors, kernel: qd.template(),
 ):  # fmt: skip
     """Density of the walls at every particle that moves, and its gradient; ``number`` = 0 switches walls off."""
     for i in range(n):
         share[i] = 0.0
         gradient[i] = vec3(0.0)
         if number > 0 and p.inverse_mass[i] > 0.0:
-            s, g = wall_density(x[i], h, number, solids, parts)
+            s, g = wall_density(x[i], h, number, solids, parts, kernel)
             share[i] = s
             gradient[i] = g
 
@@ -89,14 +179,14 @@ def walls(
 @qd.func(requires_top_level=True)
 def walls_nearby(
     p: Particles, x: Vectors, n: qd.i32, h: qd.f32, number: qd.i32, solids: Solids, parts: Parts, clear: Floats,
-    share: Floats, gradient: Vectors,
+    share: Floats, gradient: Vectors, kernel: qd.template(),
 ):  # fmt: skip
     """As :func:`walls`, for particles whose ``clear`` [m], a lower bound of their distance to solids, is under a support."""
     for i in range(n):
         share[i] = 0.0
         gradient[i] = vec3(0.0)
         if clear[i] < h and p.inverse_mass[i] > 0.0:
-            s, g = wall_density(x[i], h, number, solids, parts)
+            s, g = wall_density(x[i], h, number, solids, parts, kernel)
             share[i] = s
             gradient[i] = g
 
@@ -104,7 +194,7 @@ def walls_nearby(
 @qd.kernel(graph=True, fastcache=True)
 def walls_kernel(
     p: Particles, x: Vectors, n: qd.i32, h: qd.f32, number: qd.i32, solids: Solids, parts: Parts,
-    share: Floats, gradient: Vectors,
+    share: Floats, gradient: Vectors, kernel: qd.Template,
 ):  # fmt: skip
     """:func:`walls` on its own."""
-    walls(p, x, n, h, number, solids, parts, share, gradient)
+    walls(p, x, n, h, number, solids, parts, share, gradient, kernel)

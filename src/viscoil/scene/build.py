@@ -11,6 +11,7 @@ from viscoil.scene.emitters import Nozzle
 from viscoil.scene.fill import fill_shape, jittered
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
 from viscoil.sph.calibration import calibrate
+from viscoil.sph.smoothing import NAMES
 from viscoil.world import World
 
 TOUCHING = 0.5  # particles of different fluids closer than this (in spacings) overlap
@@ -20,7 +21,7 @@ def _fixed(scene: Any) -> list[tuple[str, Any]]:
     """What storage and calibration were made for."""
     params = scene.solver
     domain = scene.domain.model_dump() if scene.domain else None
-    kernels = getattr(params, "kernels", "spiky")
+    kernels = NAMES[params.density_kernel]
     numbers = [("solver.support", params.support), ("solver.margin", params.margin), ("solver.kernels", kernels)]
     return [("spacing", scene.spacing), ("domain", domain), *numbers]
 
@@ -59,7 +60,7 @@ class Built:
         self._fixed, self._walls = _fixed(scene), _walls(scene)
         params = scene.solver
         support = params.support * scene.spacing
-        lattice = calibrate(scene.spacing, support, getattr(params, "kernels", "") == "paper")
+        lattice = calibrate(scene.spacing, support, params.density_kernel)
         reach = support * (1 + params.margin)
         self.world = World(scene.spacing, support, lattice, scene.solid, scene.domain, reach)
         self.world.gravity = tuple(float(g) for g in scene.gravity)
@@ -84,6 +85,7 @@ class Built:
     def _made(self, method: Any, params: Any) -> Any:
         neighbors = self.world.neighbors
         before, neighbors.multiple = neighbors.multiple, 1
+        self.world.material_names = list(self.materials)
         solver = method(params, self.world)
         if neighbors.multiple != before:  # what this method needs, and no longer what the one before did
             self.world.fit_cells()
@@ -158,6 +160,7 @@ class Built:
                 )
         world.gravity = tuple(float(g) for g in scene.gravity)
         self.materials = {name: scene.material_named(name) for name in [*self.materials, *scene.used_materials()]}
+        world.material_names = list(self.materials)
         if world.fluid_count:
             led = np.where(world.get("inverse_mass") < 0, -1, 1)
             masses = led * self._inverse_masses()[world.get("material")]
@@ -238,7 +241,7 @@ class Built:
             if solid.boundary != "particles":
                 continue
             rest = sample_surface(solid.shape, scene.spacing, solid.container)
-            volume = self.world.lattice.sample_factor * sample_volumes(rest, self.world.support)
+            volume = self.world.lattice.sample_factor * sample_volumes(rest, self.world.support, self.world.lattice.kernel)
             rotation, position = self.world.solids.pose(index, self.world.time)
             placed = rest @ rotation.T + position
             once = _inside_period(placed, scene.domain)

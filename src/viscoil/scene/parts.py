@@ -31,7 +31,7 @@ from viscoil.units import (
 )
 
 QUANTITIES = (
-    "particles", "density_mean", "density_max", "kinetic_energy", "height", "front_x", "speed_max",
+    "particles", "density_mean", "density_max", "kinetic_energy", "height", "front_x", "speed_max", "volume",
     "centre_of_mass_x", "centre_of_mass_y", "centre_of_mass_z", "extent_x", "extent_y", "extent_z",
 )  # fmt: skip
 STICK_KEYS = ("stick_distance", "stick_stiffness")
@@ -296,6 +296,10 @@ class Output(Model):
     """frames between checkpoints"""
     fields: list[StrictStr] = Field(default_factory=lambda: ["density"])
     """quantities written besides position, velocity, id and material"""
+    volume: Literal["auto", "none", "estimate", "mesh"] = "auto"
+    """volume of the fluid in the metrics of each frame. estimate: from densities (`volume`). mesh: that, and the volume inside
+    a surface of the fluid (`mesh_volume`; slower, needs the extra "surface"). auto: the estimate, for methods that are there
+    to keep it"""
 
 
 class Expect(Model):

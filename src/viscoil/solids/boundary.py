@@ -14,6 +14,7 @@ from viscoil.particles import allocate_array
 from viscoil.solids.assembly import SolidSet
 from viscoil.sph.neighbors import Neighbors
 from viscoil.sph.operators import density_kernel
+from viscoil.sph.smoothing import SPIKY
 
 FINENESS = 0.5  # distance of candidates in spacings, before thinning
 
@@ -77,12 +78,12 @@ def _search(points: np.ndarray, reach: float, expected: int) -> tuple[Neighbors,
     return neighbors, particles
 
 
-def sample_volumes(points: np.ndarray, support: float) -> np.ndarray:
-    """V_b = 1/Σ_k W_bk [m³] of surface samples, themselves included."""
+def sample_volumes(points: np.ndarray, support: float, kernel: int = SPIKY) -> np.ndarray:
+    """V_b = 1/Σ_k W_bk [m³] of surface samples, themselves included; W is the ``kernel`` densities are summed with."""
     neighbors, particles = _search(points, support, 40)
     sums, none = (allocate_array(table.qd.f32, len(points)) for _ in range(2))
     density_kernel(
-        particles, particles.position, len(points), neighbors.list, neighbors.torus, support, none, sums, False, False
+        particles, particles.position, len(points), neighbors.list, neighbors.torus, support, none, sums, kernel, False
     )
     return 1 / sums.to_numpy()
 

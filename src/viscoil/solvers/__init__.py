@@ -30,6 +30,21 @@ SOLVERS: dict[str, SolverInfo] = {
     "pvfs": SolverInfo(
         "Particle-based viscoelastic fluids with springs (Clavet et al. 2005)", "viscoil.solvers.pvfs", "PVFS"
     ),
+    "iisph": SolverInfo(
+        "Volume-preserving viscoelastic fluids by velocity corrections on IISPH (Takahashi et al. 2014)",
+        "viscoil.solvers.iisph",
+        "IISPH",
+    ),
+    "takamatsu_iisph": SolverInfo(
+        "Shape matching mixed with IISPH's velocities (Takamatsu & Kanai 2011), for comparison",
+        "viscoil.solvers.takamatsu_iisph",
+        "TakamatsuIISPH",
+    ),
+    "clavet_iisph": SolverInfo(
+        "Springs that displace particles on IISPH (after Clavet et al. 2005), for comparison",
+        "viscoil.solvers.clavet_iisph",
+        "ClavetIISPH",
+    ),
     "pcisph": SolverInfo(
         "Predictive-corrective SPH (Solenthaler & Pajarola 2009), for comparison", "viscoil.solvers.pcisph", "PCISPH"
     ),

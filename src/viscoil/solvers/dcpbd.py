@@ -277,7 +277,7 @@ def _weigh(
             toward = vec3(0.0)
             if qd.static(walled):
                 if s.clear[i] < k.support[0]:
-                    share, slope = wall_density(s.predicted[first + i], k.support[0], k.solids[0], solids, parts)
+                    share, slope = wall_density(s.predicted[first + i], k.support[0], k.solids[0], solids, parts, 0)
                     wall = share
                     toward = slope
                 s.wall_gradient[i] = toward

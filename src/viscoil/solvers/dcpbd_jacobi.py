@@ -218,7 +218,7 @@ def _solve_stage(
         if qd.static(density):
             if qd.static(walled):
                 walls_nearby(
-                    p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient
+                    p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient, 0
                 )
             multipliers(
                 p, s.predicted, k.count[0], near, torus, d, s.wall, s.wall_gradient, s.error, s.multiplier,

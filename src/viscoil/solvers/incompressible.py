@@ -108,7 +108,9 @@ def density_corrections(
 ):  # fmt: skip
     """Δx of one Jacobi iteration of the density constraint."""
     if qd.static(walled):
-        walls_nearby(p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient)
+        walls_nearby(
+            p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient, 0
+        )
     multipliers(
         p, s.predicted, k.count[0], near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier,
         False, uniform, periodic,

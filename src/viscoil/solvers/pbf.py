@@ -24,6 +24,7 @@ from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, 
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, search
+from viscoil.sph.smoothing import NAMES
 from viscoil.steps.integrate import predict, velocities
 from viscoil.steps.viscosity import xsph_and_commit
 from viscoil.steps.vorticity import confine, curl
@@ -60,6 +61,11 @@ class PBFParams(SolverParams):
     but shakes free surfaces and jets"""
     wall_density: StrictBool = True
     """solids count in the density of particles beside them; false = the paper's bare collisions"""
+
+    @property
+    def density_kernel(self) -> int:
+        """As the key ``kernels`` says."""
+        return NAMES.index(self.kernels)
 
 
 @dataclass(frozen=True)
@@ -114,16 +120,16 @@ def _start(left: Flag, k: StepNumbers, s: Scratch):
 def _iterate(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
     parts: Parts, s: Scratch, walled: qd.template(), power: qd.template(), uniform: qd.template(),
-    published: qd.template(), controlled: qd.template(), periodic: qd.template(),
+    kernel: qd.template(), controlled: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Lines 9–18: all λ, then all Δp, then collisions and new positions."""
     if qd.static(walled):
         walls_nearby(
-            p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient
+            p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient, 0
         )
     multipliers(
         p, s.predicted, k.count[0], near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier,
-        published, uniform, periodic,
+        kernel, uniform, periodic,
     )  # fmt: skip
     corrections(
         p, s.predicted, k.count[0], near, torus, c, s.multiplier, s.wall_gradient, s.correction,
@@ -158,12 +164,12 @@ def _predict_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s
 @qd.kernel(graph=True, fastcache=True)
 def _solve_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, s: Scratch, walled: qd.Template, power: qd.Template, uniform: qd.Template, published: qd.Template,
+    parts: Parts, s: Scratch, walled: qd.Template, power: qd.Template, uniform: qd.Template, kernel: qd.Template,
     controlled: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     _start(left, k, s)
     while qd.graph.do_while(left):
-        _iterate(left, p, k, near, torus, c, solids, parts, s, walled, power, uniform, published, controlled, periodic)
+        _iterate(left, p, k, near, torus, c, solids, parts, s, walled, power, uniform, kernel, controlled, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -178,7 +184,7 @@ def _finish_stage(
 def _whole_step(
     left: Flag, p: Particles, k: StepNumbers, cells: Cells, torus: Torus, sk: SearchNumbers, near: NeighborList,
     c: DensityNumbers, solids: Solids, parts: Parts, s: Scratch, status: Ints, walled: qd.Template, power: qd.Template,
-    uniform: qd.Template, published: qd.Template, controlled: qd.Template, confined: qd.Template, periodic: qd.Template,
+    uniform: qd.Template, kernel: qd.Template, controlled: qd.Template, confined: qd.Template, periodic: qd.Template,
     depth: qd.Template,
 ):  # fmt: skip
     """Algorithm 1 as one graph: what a GPU runs when nobody asks for the time of its stages."""
@@ -186,7 +192,7 @@ def _whole_step(
     search(cells, torus, s.predicted, p.id, p.inverse_mass, sk, near, periodic, depth)
     _start(left, k, s)
     while qd.graph.do_while(left):
-        _iterate(left, p, k, near, torus, c, solids, parts, s, walled, power, uniform, published, controlled, periodic)
+        _iterate(left, p, k, near, torus, c, solids, parts, s, walled, power, uniform, kernel, controlled, periodic)
     _finish(p, k, near, torus, s, status, confined, uniform, periodic)
 
 
@@ -253,7 +259,7 @@ class PBF(Method):
         near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
         solids, parts, left = world.solids.device, world.solids.parts, backend.loop_counter()
         k, d = step_numbers(self._step, world, c, dt, vorticity=c.vorticity), self.numbers(world)
-        variant = (self._walled(world), c.pressure_power, world.uniform, c.kernels == "paper", c.tolerance > 0)
+        variant = (self._walled(world), c.pressure_power, world.uniform, c.density_kernel, c.tolerance > 0)
         if not world.stages.precise:
             _whole_step(
                 left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near, d, solids, parts, s,

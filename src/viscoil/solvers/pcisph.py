@@ -123,7 +123,7 @@ def _solve(
     while qd.graph.do_while(left):
         _predict(p, k.count[0], k.dt[0], k.gx[0], k.gy[0], k.gz[0], solids, s)
         contact(s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts)
-        walls(p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.wall, s.wall_gradient)
+        walls(p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.wall, s.wall_gradient, 0)
         _update_pressure(p, k.count[0], near, torus, k.support[0], k.stiffness[0], s, periodic)
         _pressure_force(p, k.count[0], near, torus, k.support[0], s, left, periodic)
         chunk_sums(s.error, k.count[0], s.partial)

@@ -18,9 +18,9 @@ from pydantic import Field, StrictBool
 from viscoil import backend
 from viscoil.constraints.double_density import COUNTERS, LIMIT, DoubleDensityNumbers
 from viscoil.errors import SceneError
-from viscoil.model import Model
-from viscoil.particles import Floats, Ints, Uploaded, allocate_array, vec3
-from viscoil.solvers.pvfs_matter import TAU, Matter, Table, depth_of, flow_share, matter_of
+from viscoil.particles import Floats, Ints, Table, Uploaded, allocate_array, vec3
+from viscoil.solvers.events import SpringEvent
+from viscoil.solvers.pvfs_matter import TAU, Matter, depth_of, flow_share, matter_of
 from viscoil.solvers.pvfs_stages import (
     VECTORS,
     Scratch,
@@ -40,7 +40,7 @@ from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbe
 from viscoil.sph.schedule import Schedule, hits_for, ids_by_rank, line_schedule
 from viscoil.sph.springs import Plasticity, SpringRows, carried_springs, freeze_kernel, hold, on_host
 from viscoil.steps.impulses import ImpulseNumbers
-from viscoil.units import Count, Quantity, Slider, Time
+from viscoil.units import Count, Quantity, Slider
 
 PUBLISHED = 0.004  # k̂ of the paper
 RESTING = 0.37  # spacing of fluid at rest, in supports, measured inside large drops
@@ -50,15 +50,6 @@ SPRINGY = {"sequential": 1.0, "coloured": 1.0, "jacobi": 0.3}  # largest kΔt² 
 VISCOUS = {"sequential": 1.0, "coloured": 1.0, "jacobi": 0.3}  # largest σΔt of which nine tenths act, measured on shear waves
 MOST_STEPS = 100  # per 1/30 s, that viscosity may ask for
 COMPRESSION = 0.042  # relative density increase per ĝ(H/h)/k̂, measured on pools
-
-
-class SpringEvent(Model):
-    """Something that happens to all springs at one moment."""
-
-    time: Time
-    """moment [s]"""
-    do: Literal["freeze", "clear"]
-    """freeze: every pair within h gets a spring of its present length; clear: all springs are gone"""
 
 
 class PVFSParams(SolverParams):

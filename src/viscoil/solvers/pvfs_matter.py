@@ -11,13 +11,10 @@ Surface tension cannot be asked for: it follows from the stiffness of the relaxa
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import quadrants as qd
-
-from viscoil.particles import allocate_array
 
 TAU = 1 / 30  # the time step of the paper [s]
 SHEAR = 0.138  # G/(ρ k h²)
@@ -64,30 +61,6 @@ def matter_of(material: Any, params: Any, h: float) -> Matter:
 def flow_share(rate: float, dt: float) -> float:
     """Share of an excess length that flows in a step: αΔt, or 1 − exp(−αΔt) where that would overshoot."""
     return rate * dt if rate * dt <= 0.5 else -math.expm1(-rate * dt)
-
-
-class Table:
-    """A dataclass of device arrays of numbers, one per material, sent to the device only when one changes."""
-
-    def __init__(self, kind: type):
-        self._kind = kind
-        self._values: dict[str, tuple[float, ...]] = {}
-        self._arrays: dict[str, Any] = {}
-        self._made: Any = None
-
-    def set(self, **columns: list[float]) -> Any:
-        """Takes new values and returns the dataclass for a kernel."""
-        for name, values in columns.items():
-            if self._values.get(name) == (now := tuple(values)):
-                continue
-            if len(now) != len(self._values.get(name, ())):
-                self._arrays[name] = allocate_array(qd.f32, len(now))
-                self._made = None
-            self._arrays[name].from_numpy(np.array(now, np.float32))
-            self._values[name] = now
-        if self._made is None:
-            self._made = self._kind(**{f.name: self._arrays[f.name] for f in fields(self._kind)})
-        return self._made
 
 
 def depth_of(world: Any) -> float:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Protocol
 from viscoil import backend
 from viscoil.model import Model
 from viscoil.particles import Floats, Ints, Uploaded
+from viscoil.sph.smoothing import SPIKY
 from viscoil.units import Quantity
 
 FARTHEST = 20.0  # supports a particle may move in one step before the state counts as exploding
@@ -24,6 +25,11 @@ class SolverParams(Model):
     """neighbours are listed within (1 + margin) h: a list that stays good while particles move in the iterations"""
     contact_radius: Annotated[float, Quantity("number", above=0.0, at_most=1.0)] = 0.5
     """distance kept from solids, in particle spacings"""
+
+    @property
+    def density_kernel(self) -> int:
+        """W of the method's density sum, a number out of viscoil.sph.smoothing; volumes are calibrated for it."""
+        return SPIKY
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,7 @@ class Solver(Protocol):
     honours: frozenset[str]  # material keys the method can represent; others are reported to the user
 
     leads_nozzles: bool  # fluid inside a nozzle's pipe takes part, led by the nozzle
+    measures_volume: bool  # it is there to keep the volume: frames measure it unless the scene says otherwise
     evolves: tuple[str, ...]  # fields of particles besides position and velocity that a step changes
     notes: Sequence[str]  # what the user should know about choices the method made
     # A method whose particles remember more than FIELDS offers ``carried``: dict[str, Carried], see World.carry.
@@ -148,6 +155,7 @@ class Method:
 
     honours: frozenset[str] = frozenset({"density"})
     leads_nozzles = False
+    measures_volume = False
     evolves: tuple[str, ...] = ()
     notes: Sequence[str] = ()
     busy = False

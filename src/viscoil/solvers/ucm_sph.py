@@ -53,7 +53,9 @@ def _stress_stage(
     t: Stress, viscous: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """u ← u + Δt a of the stress (symplectic Euler), x* ← x + Δt u."""
-    walls_nearby(p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient)
+    walls_nearby(
+        p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient, 0
+    )
     relative_density(p, s.predicted, k.count[0], near, torus, k.support[0], s.wall, t.density, False, periodic)
     gradient_corrections(p, s.predicted, k.count[0], near, torus, k.support[0], 6, t.inverse, periodic)
     stresses(

@@ -139,6 +139,15 @@ def _wrapped(c: qd.i32, dim: qd.i32) -> qd.i32:
     return w
 
 
+@qd.func
+def cell_beside(x: vec3, which: qd.i32, torus: Torus) -> qd.i32:
+    """One of the 27 cells (``which``: 0 to 26) that hold everybody within the reach of the search around any point x."""
+    cx = _wrapped(_coordinate(x[0], 0, torus) + which % 3 - 1, torus.whole[0])
+    cy = _wrapped(_coordinate(x[1], 1, torus) + which // 3 % 3 - 1, torus.whole[1])
+    cz = _wrapped(_coordinate(x[2], 2, torus) + which // 9 - 1, torus.whole[2])
+    return (cz * torus.whole[1] + cy) * torus.whole[0] + cx
+
+
 @qd.func(requires_top_level=True)
 def count_cells(cells: Cells, torus: Torus, position: Vectors, n: qd.i32):
     """Cell of each particle, particles of each cell."""

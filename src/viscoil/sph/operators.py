@@ -13,16 +13,16 @@ from viscoil.sph.smoothing import cubic_gradient, density_weight
 @qd.func(requires_top_level=True)
 def relative_density(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, support: qd.f32, wall: Floats,
-    out: Floats, published: qd.template(), periodic: qd.template(),
+    out: Floats, kernel: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """ρ_i/ρ₀ = Σ_j V_j W_ij + walls, particle i included (eq. 2 divided by the rest density)."""
     for i in range(n):
-        total = p.volume[i] * density_weight(0.0, support, published) + wall[i]
+        total = p.volume[i] * density_weight(0.0, support, kernel) + wall[i]
         base = i * near.row[0]
         for k in range(near.count[i]):
             j = near.index[base + k * near.column[0]]
             d = separation(x[i], x[j], torus, periodic)
-            total += p.volume[j] * density_weight(d.dot(d), support, published)
+            total += p.volume[j] * density_weight(d.dot(d), support, kernel)
         out[i] = total
 
 
@@ -70,10 +70,10 @@ def velocity_gradient(
 @qd.kernel(graph=True, fastcache=True)
 def density_kernel(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, support: qd.f32, wall: Floats,
-    out: Floats, published: qd.Template, periodic: qd.Template,
+    out: Floats, kernel: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """ρ/ρ₀ of all listed particles."""
-    relative_density(p, x, n, near, torus, support, wall, out, published, periodic)
+    relative_density(p, x, n, near, torus, support, wall, out, kernel, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)

@@ -8,6 +8,9 @@ Radii in metres, W in 1/m³, g in 1/m⁵. Every function is 0 for r >= h.
 
 import quadrants as qd
 
+SPIKY, POLY6, CUBIC = 0, 1, 2  # kernels of the density sum; inside kernels these numbers are written out
+NAMES = ("spiky", "paper", "cubic")  # what users call them: PBF was published with Poly6
+
 
 @qd.func
 def poly6(r2: qd.f32, h: qd.f32) -> qd.f32:
@@ -66,10 +69,12 @@ def cubic_gradient(r2: qd.f32, h: qd.f32) -> qd.f32:
 
 
 @qd.func
-def density_weight(r2: qd.f32, h: qd.f32, published: qd.template()) -> qd.f32:
-    """W of the density sum: Spiky, or Poly6 where the published pair of kernels is asked for."""
+def density_weight(r2: qd.f32, h: qd.f32, kernel: qd.template()) -> qd.f32:
+    """W of the density sum: ``kernel`` is SPIKY, POLY6 or CUBIC."""
     w = 0.0
-    if qd.static(published):
+    if qd.static(kernel == 2):
+        w = cubic(r2, h)
+    elif qd.static(kernel == 1):
         w = poly6(r2, h)
     else:
         w = spiky(r2, h)

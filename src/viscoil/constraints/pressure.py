@@ -1,0 +1,289 @@
+"""Implicit incompressible SPH (Ihmsen et al. 2014): pressures that leave no compression at the end of the step.
+
+Densities are relative, δ_i = Σ_j V_j W_ij + walls = ρ_i/ρ₀, so that fluids of different rest density meet without a jump, and
+the unknown is P_i = p_i/(ρ_ref δ_i²) [m²/s²]. With inverse masses w and G_i = Σ_j V_j ∇W_ij + g_i, where g_i is the part of
+walls and boundary samples (Akinci et al. 2012: their pressure mirrors that of the particle they push),
+
+    a_i   = −w_i (P_i G_i + Σ_j V_j P_j ∇W_ij)                                     acceleration by pressure
+    δ̃_i   = δ_i + Δt (ṽ_i·G_i − Σ_j V_j ṽ_j·∇W_ij − flux_i)                         density without it
+    δ*_i  = δ̃_i + Δt² (a_i·G_i − Σ_j V_j a_j·∇W_ij)                                 density with it
+    A_i   = −Δt² (w_i |G_i|² + V_i Σ_j w_j V_j |∇W_ij|²)                            ∂δ*_i/∂P_i
+    P_i  ← max(0, P_i + ω (1 − δ*_i)/A_i)
+
+which is the published iteration (Σ d_ij p_j and b_i) with its sums collected: two passes, one vector between them. Positions
+stay where they are at the start of the step, so all that walls contribute is summed up once, in :func:`weigh`.
+Lists are brought into the order fluid first there, and end before the boundary samples: the iterations meet fluid only.
+"""
+
+from dataclasses import dataclass
+
+import quadrants as qd
+
+from viscoil import backend
+from viscoil.constraints.walls import wall_motion
+from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
+from viscoil.solids.sdf import Parts, Solids
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
+from viscoil.sph.smoothing import cubic, cubic_gradient
+from viscoil.sph.sums import Sums, chunk_totals, grand_total, hand_in, padded, workers
+
+
+@dataclass(frozen=True)
+class PressureNumbers:
+    """Parameters of the pressure solve, one element each."""
+
+    dt: Floats  # [s]
+    support: Floats  # H [m]
+    relaxation: Floats  # ω
+    warm: Floats  # share of the last step's pressure to start from
+    wall_viscosity: Floats  # ν_b of Akinci's friction [m²/s]
+    tolerance: Floats  # mean compression that ends the iterations
+    movers: Ints  # fluid particles
+    iterations: Ints  # most iterations
+    least: Ints  # fewest iterations
+
+
+@dataclass(frozen=True)
+class PressureField:
+    """What the pressure solve keeps of every particle during a step."""
+
+    density: Floats  # δ
+    gradient: Vectors  # G [1/m]
+    diagonal: Floats  # −A/Δt² [1/m²]
+    source: Floats  # δ̃ − 1
+    pressure: Floats  # P [m²/s²]
+    acceleration: Vectors  # a [m/s²]
+    wall: Floats  # part of walls in δ
+    toward: Vectors  # g [1/m]
+    flux: Floats  # Σ_b V_b v_b·∇W_ib [1/s]
+    wall_velocity: Vectors  # Σ_b V_b W_ib v_b [m/s]
+    grip: Floats  # Σ_b V_b W_ib μ_b
+    slope_x: Floats  # [as the neighbour list] V_j ∇W_ij [1/m], where it is kept
+    slope_y: Floats
+    slope_z: Floats
+    used: Ints  # iterations in this step, and since they were asked for
+    error: Floats  # [1] mean compression before the last iteration
+
+
+def kept() -> bool:
+    """Whether V ∇W of all pairs is kept for the iterations: on a CPU that saves most of their work, on a GPU nothing."""
+    return not backend.current().is_gpu
+
+
+@qd.func
+def _slope(
+    at: qd.i32, xi: vec3, j: qd.i32, own: qd.f32, p: Particles, x: Vectors, torus: Torus, h: qd.f32, f: PressureField,
+    uniform: qd.template(), periodic: qd.template(),
+) -> vec3:  # fmt: skip
+    """V_j ∇W_ij [1/m] of the listed pair ``at``; where it is not kept, zero for j = i."""
+    result = vec3(0.0)
+    if qd.static(kept()):
+        result = vec3(f.slope_x[at], f.slope_y[at], f.slope_z[at])
+    else:
+        d = separation(xi, x[j], torus, periodic)
+        volume = own
+        if qd.static(not uniform):
+            volume = p.volume[j]
+        result = volume * cubic_gradient(d.dot(d), h) * d
+    return result
+
+
+@qd.func(requires_top_level=True)
+def weigh(
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: PressureNumbers, velocity: Vectors,
+    solids: Solids, parts: Parts, number: qd.i32, f: PressureField, bounded: qd.template(), walled: qd.template(),
+    uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """δ, G, the diagonal, and all that walls add. ``velocity``: v_adv, and of boundary samples this step's.
+
+    Akinci's friction against approach, Σ_b V_b ν_b/δ_i min(v_ib·x_ib, 0)/(r² + 0.01 H²) ∇W_ib, is added to v_adv.
+    ``bounded``: there are boundary samples; ``walled``: there are walls by distance. Lists are cut down to fluid.
+    """
+    for i in range(n):
+        if p.inverse_mass[i] != 0.0:
+            h = c.support[0]
+            own = p.volume[i]
+            mobility = qd.max(p.inverse_mass[i], 0.0)
+            density = own * cubic(0.0, h)
+            gradient = vec3(0.0)
+            squares = 0.0
+            wall = 0.0
+            toward = vec3(0.0)
+            flux = 0.0
+            carried = vec3(0.0)
+            grip = 0.0
+            braked = vec3(0.0)
+            fluid = 0
+            base = i * near.row[0]
+            column = near.column[0]
+            for k in range(near.count[i]):
+                j = near.index[base + k * column]
+                d = separation(x[i], x[j], torus, periodic)
+                r2 = d.dot(d)
+                volume = own
+                other = mobility
+                if qd.static(not uniform):
+                    volume = p.volume[j]
+                    other = qd.max(p.inverse_mass[j], 0.0)
+                weight = volume * cubic(r2, h)
+                slope = volume * cubic_gradient(r2, h) * d
+                if qd.static(bounded):
+                    if p.inverse_mass[j] == 0.0:
+                        wall += weight
+                        toward += slope
+                        flux += slope.dot(velocity[j])
+                        carried += weight * velocity[j]
+                        grip += weight * qd.min(solids.friction[qd.max(p.solid[j], 0)], 1e6)
+                        approach = qd.min((velocity[i] - velocity[j]).dot(d), 0.0)
+                        braked += approach / (r2 + 0.01 * h * h) * slope
+                    else:
+                        near.index[base + fluid * column] = j
+                        density += weight
+                        gradient += slope
+                        squares += other * slope.dot(slope) / volume
+                        if qd.static(kept()):
+                            at = base + fluid * column
+                            f.slope_x[at], f.slope_y[at], f.slope_z[at] = slope[0], slope[1], slope[2]
+                        fluid += 1
+                else:
+                    density += weight
+                    gradient += slope
+                    squares += other * slope.dot(slope) / volume
+                    if qd.static(kept()):
+                        at = base + k * column
+                        f.slope_x[at], f.slope_y[at], f.slope_z[at] = slope[0], slope[1], slope[2]
+            if qd.static(bounded):
+                near.count[i] = fluid
+            if qd.static(walled):
+                share, normal_slope, through, along, rough = wall_motion(x[i], h, c.dt[0], number, solids, parts, 2)
+                wall += share
+                toward += normal_slope
+                flux += through
+                carried += along
+                grip += rough
+            f.density[i] = density + wall
+            if qd.static(bounded):
+                change = c.dt[0] * c.wall_viscosity[0] / (density + wall) * braked
+                if p.inverse_mass[i] > 0.0:
+                    velocity[i] = velocity[i] + change  # nobody else reads velocities of fluid here
+            f.gradient[i] = gradient + toward
+            total = gradient + toward
+            f.diagonal[i] = mobility * total.dot(total) + own * squares
+            if qd.static(bounded or walled):
+                f.wall[i] = wall
+                f.toward[i] = toward
+                f.flux[i] = flux
+                f.wall_velocity[i] = carried
+                f.grip[i] = grip
+
+
+@qd.func(requires_top_level=True)
+def sources(
+    left: Flag, p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: PressureNumbers, velocity: Vectors,
+    before: Floats, f: PressureField, enclosed: qd.template(), advected: qd.template(), uniform: qd.template(),
+    periodic: qd.template(),
+):  # fmt: skip
+    """δ̃ − 1, and the pressures to start from: a share of those of the last step (``before``, p/ρ_ref [m²/s²]).
+
+    ``enclosed``: there are walls of any kind. ``advected`` = False: positions are already where velocities lead, δ̃ = δ.
+    """
+    for i in range(n):
+        if p.inverse_mass[i] != 0.0:
+            h = c.support[0]
+            source = f.density[i] - 1.0
+            if qd.static(advected):
+                change = velocity[i].dot(f.gradient[i])
+                own = p.volume[i]
+                xi = x[i]
+                base = i * near.row[0]
+                count = near.count[i]
+                for batch in range(batches(count)):
+                    some = fetch(near, i, count, batch)
+                    for lane in qd.static(range(lanes())):
+                        j = some[lane]
+                        slope = _slope(base + batch, xi, j, own, p, x, torus, h, f, uniform, periodic)
+                        change -= slope.dot(velocity[j])
+                if qd.static(enclosed):
+                    change -= f.flux[i]
+                source += c.dt[0] * change
+            f.source[i] = source
+            f.pressure[i] = c.warm[0] * before[i] / (f.density[i] * f.density[i])
+        else:
+            f.pressure[i] = 0.0
+            f.acceleration[i] = vec3(0.0)
+        if i == 0:
+            left[()] = c.iterations[0]
+            f.used[0] = 0
+
+
+@qd.func(requires_top_level=True)
+def accelerations(
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: PressureNumbers, f: PressureField,
+    uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """a_i of the pressures as they are."""
+    for i in range(n):
+        if p.inverse_mass[i] > 0.0:
+            h = c.support[0]
+            total = f.pressure[i] * f.gradient[i]
+            own = p.volume[i]
+            xi = x[i]
+            base = i * near.row[0]
+            count = near.count[i]
+            for batch in range(batches(count)):
+                some = fetch(near, i, count, batch)
+                for lane in qd.static(range(lanes())):
+                    j = some[lane]
+                    total += f.pressure[j] * _slope(base + batch, xi, j, own, p, x, torus, h, f, uniform, periodic)
+            f.acceleration[i] = -p.inverse_mass[i] * total
+        else:
+            f.acceleration[i] = vec3(0.0)
+
+
+@qd.func(requires_top_level=True)
+def relax(
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: PressureNumbers, f: PressureField, sums: Sums,
+    uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """One step of the relaxed Jacobi iteration; hands in what compression there was before it."""
+    qd.loop_config(block_dim=256)
+    for i in range(padded(n)):
+        report = vec3(0.0)
+        if i < n:
+            h = c.support[0]
+            if p.inverse_mass[i] != 0.0:
+                change = f.acceleration[i].dot(f.gradient[i])
+                own = p.volume[i]
+                xi = x[i]
+                base = i * near.row[0]
+                count = near.count[i]
+                for batch in range(batches(count)):
+                    some = fetch(near, i, count, batch)
+                    for lane in qd.static(range(lanes())):
+                        j = some[lane]
+                        slope = _slope(base + batch, xi, j, own, p, x, torus, h, f, uniform, periodic)
+                        change -= slope.dot(f.acceleration[j])
+                excess = f.source[i] + c.dt[0] * c.dt[0] * change
+                stiffness = c.dt[0] * c.dt[0] * qd.max(f.diagonal[i], 1e-30)
+                value = 0.0
+                if f.diagonal[i] * h * h > 1e-6:  # not alone in space
+                    value = qd.max(f.pressure[i] + c.relaxation[0] * excess / stiffness, 0.0)
+                f.pressure[i] = value
+                report[0] = qd.max(excess, 0.0)
+        hand_in(i, n, report, sums)
+
+
+@qd.func(requires_top_level=True)
+def count_iteration(left: Flag, n: qd.i32, c: PressureNumbers, f: PressureField, sums: Sums, controlled: qd.template()):
+    """One iteration fewer to go; none when the mean compression (R25) is small enough, if asked for (``controlled``)."""
+    chunk_totals(n, sums)
+    qd.loop_config(block_dim=256)
+    for worker in range(qd.static(workers())):
+        total = grand_total(worker, n, sums)
+        if worker == 0:
+            f.error[0] = total[0] / qd.max(c.movers[0], 1)
+            f.used[0] += 1
+            f.used[1] += 1
+            left[()] = left[()] - 1
+            if qd.static(controlled) and f.used[0] >= c.least[0] and f.error[0] <= c.tolerance[0]:
+                left[()] = 0

@@ -1,0 +1,364 @@
+"""Viscoelastic fluids that keep their volume, after Takahashi, Fujishiro & Nishita 2014: velocity corrections on IISPH.
+
+Everything that makes the fluid viscoelastic changes velocities only, before the pressure is solved for; positions stay where
+the neighbour lists and kernels were made until the end of the step. The pressure solver (Ihmsen et al. 2014) then sees a
+velocity field like any other, and its convergence does not suffer.
+"""
+
+import math
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import quadrants as qd
+from pydantic import Field, StrictBool
+
+from viscoil import backend
+from viscoil.constraints.pressure import PressureField, PressureNumbers, kept
+from viscoil.errors import SceneError
+from viscoil.particles import Carried, Table, Uploaded, allocate_array, vec3
+from viscoil.solvers.events import SpringEvent
+from viscoil.solvers.iisph_matter import (
+    Bonding,
+    Matter,
+    Ratio,
+    Share,
+    Stiffness,
+    Stiffnesses,
+    Weakening,
+    matter_of,
+)
+from viscoil.solvers.iisph_stages import (
+    Scratch,
+    advect_stage,
+    finish_stage,
+    pressure_stage,
+    smooth_stage,
+    weigh_stage,
+)
+from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
+from viscoil.sph.sums import allocate_sums
+from viscoil.steps.bonding import Bonds
+from viscoil.steps.smooth_velocities import SmoothingNumbers
+from viscoil.units import Count, PositiveTime, Quantity, Slider
+
+FEWEST = 2  # pressure iterations of a step
+ONE_PASS = 0.8  # strength of XSPH in one pass; beyond 1 it would overshoot
+MOST_PASSES = 10  # of XSPH in one step
+SLOPES = ("slope_x", "slope_y", "slope_z")
+BOND_REACH = 1.001  # supports within which what is frozen is bonded: on a lattice some lie at exactly one
+
+
+class IISPHParams(SolverParams):
+    """[solver] method = "iisph"."""
+
+    method: Literal["iisph"] = "iisph"
+    support: Annotated[float, Quantity("number", at_least=1.5, at_most=4.0)] = 2.0
+    """support radius H, in particle spacings"""
+    margin: Annotated[float, Quantity("number", at_least=0.001, at_most=0.5)] = 0.01
+    """neighbours are listed within (1 + margin) H"""
+    contact_radius: Annotated[float, Quantity("number", above=0.0, at_most=1.0)] = 0.25
+    """distance kept from solids, in particle spacings: a guard, pressure keeps a larger one"""
+    iterations: Annotated[int, Count(at_least=FEWEST, at_most=10000), Slider(2, 200)] = 50
+    """most pressure iterations per step"""
+    tolerance: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5), Slider(1e-5, 0.1, log=True)] = 0.001
+    """mean compression below which the iterations end, after at least two; 0 = always all"""
+    relaxation: Annotated[float, Quantity("number", above=0.0, at_most=1.0)] = 0.5
+    """ω of the relaxed Jacobi iteration"""
+    warm_start: Annotated[float, Quantity("number", at_least=0.0, at_most=1.0)] = 0.5
+    """share of the last step's pressure that the iteration starts from"""
+    correction: Literal["none", "shape_matching", "springs", "position_based"] = "springs"
+    """how velocities are corrected to make the fluid viscoelastic"""
+    spring_stiffness: Stiffness = 0.0
+    """springs: k [N/m], for materials without modulus"""
+    rigidity: Share = 0.0
+    """shape matching, position-based: k, share of a deformation taken back in a step, for materials without modulus"""
+    reference_step: PositiveTime | None = None
+    """the time [s] in which that share is taken back; left out: a step, as in the paper"""
+    lower_limit: Share = 1.0
+    """l/k: what is left of the stiffness of material that yields for long"""
+    weakening: Weakening = 0.0
+    """d [1/s]: how fast what yields loses its stiffness; 0 = never"""
+    yield_ratio: Ratio = 0.02
+    """α: deformation from which a bond (with shape matching, a particle) yields, in supports"""
+    merge_ratio: Ratio = 0.0
+    """β: particles that come closer than this are bonded, in supports; 0 = never"""
+    split_ratio: Ratio | None = None
+    """γ: bonds deformed by more than this break, in supports; left out: never"""
+    two_sided: StrictBool = False
+    """springs, position-based: bonds push as well; published ones only pull, because pressure resists compression"""
+    normalise: StrictBool = True
+    """position-based: shares of a particle's bonds add up to at most three, so that rigidities up to 1 are stable"""
+    goal: Literal["lattice", "cluster"] = "lattice"
+    """shape matching: goals are averages over all regions a particle is in, or its own region's"""
+    conserve: StrictBool = True
+    """shape matching: regions act on all their members alike, which keeps momentum; false: as published"""
+    xsph: Share = 0.05
+    """ε of XSPH, which damps oscillations; a viscosity of the material comes on top"""
+    wall_viscosity: Annotated[float, Quantity("number", at_least=0.0)] = 0.0
+    """friction against approaching boundary particles, σ H c_s/2 of Akinci et al. 2012 [m²/s]"""
+    freeze_at_start: StrictBool = True
+    """what is filled at the start begins bonded; false: bonds appear as particles come close (merge_ratio)"""
+    events: list[SpringEvent] = Field(default_factory=list)
+    """moments at which all bonds freeze or are cleared"""
+    materials: dict[str, Bonding] = Field(default_factory=dict)
+    """what differs for single materials, by name: spring_stiffness, rigidity, lower_limit, ..."""
+
+    density_kernel: ClassVar[int] = 2  # the cubic spline
+
+
+class IISPH(Method):
+    """The solver. Bonds and pressures last, so the world carries them."""
+
+    honours = frozenset({"density", "viscosity", "relaxation_time", "modulus", "solvent_viscosity", "yield_strain"})
+    leads_nozzles = True
+    measures_volume = True
+    stages = ("integrate", "neighbours", "density", "correction", "smoothing", "pressure", "finish")
+
+    def __init__(self, params: IISPHParams, world: Any):
+        self._matter: list[Matter] = []
+        self._spacing, self._h = world.spacing, world.support
+        self._world = world
+        self.held = None if params.correction == "none" else Bonds(params.correction, striped=backend.current().is_gpu)
+        self.carried = {"pressure": Carried(qd.f32, 1), **(self.held.carried if self.held else {})}
+        self._step, self._pressure = Uploaded(StepNumbers), Uploaded(PressureNumbers)
+        self._smoothing = Table(SmoothingNumbers)
+        self._now = 0.0
+        self.params = params
+        self.resize(max(world.capacity, 1))
+
+    @property
+    def params(self) -> IISPHParams:
+        """Parameters; unstable ones are refused."""
+        return self._params
+
+    @params.setter
+    def params(self, params: IISPHParams) -> None:
+        scheme = Stiffnesses(self._spacing, self._h, params)
+        shares = [params.rigidity, *(own.rigidity or 0.0 for own in params.materials.values())]
+        if params.correction == "position_based" and max(shares) > (limit := scheme.largest_rigidity()):
+            raise SceneError(
+                f"solver.rigidity: {max(shares):g} explodes with {scheme.lattice.bonds} bonds per particle that are not "
+                f"normalised; expected at most {limit:.2g}, or normalise = true",
+                key="solver.rigidity",
+            )
+        if params.correction != (scheme_before := self.held.scheme if self.held else "none"):
+            raise SceneError(
+                f"solver.correction cannot be changed while a simulation runs (it was {scheme_before}, now "
+                f"{params.correction}); make a new Simulation instead",
+                key="solver.correction",
+            )
+        unknown = [name for name in params.materials if name not in self._world.material_names]
+        if unknown:
+            raise SceneError(
+                f'solver.materials.{unknown[0]}: the scene has no material of that name; expected one of '
+                f"{', '.join(self._world.material_names)}",
+                key=f"solver.materials.{unknown[0]}",
+            )
+        self._params, self._scheme = params, scheme
+        self._read_for: Any = None
+        self.notes = []
+
+    def resize(self, capacity: int) -> None:
+        """Scratch for ``capacity`` particles."""
+        self.scratch = Scratch(*(allocate_array(vec3, capacity) for _ in range(2)))
+        self.field = PressureField(
+            **{name: allocate_array(vec3, capacity) for name in ("gradient", "acceleration", "toward", "wall_velocity")},
+            **{
+                name: allocate_array(qd.f32, capacity)
+                for name in ("density", "diagonal", "source", "pressure", "wall", "flux", "grip")
+            },
+            **{name: allocate_array(qd.f32, 1) for name in SLOPES},
+            used=allocate_array(qd.i32, 2),
+            error=allocate_array(qd.f32, 1),
+        )
+        self._sums = allocate_sums(capacity)
+        self.counter = self.field.used
+        if self.held:
+            self.held.resize(capacity)
+
+    # --- materials -------------------------------------------------------------------------------------------------------
+    def take_materials(self, materials: list[Any]) -> None:
+        """Physical numbers into those of bonds and XSPH."""
+        self._materials, self._read_for = materials, None
+        self._read_materials()
+
+    def _read_materials(self) -> None:
+        """Anew when parameters, which speak for materials that say nothing, have changed."""
+        if self._read_for != self.params:
+            names = self._world.material_names
+            self._matter = [matter_of(m, self.params, name) for m, name in zip(self._materials, names, strict=True)]
+            self._read_for = self.params.model_copy(deep=True)
+
+    def _bonded(self) -> bool:
+        """Whether any material is held together now."""
+        self._read_materials()
+        return self.held is not None and any(self._scheme.of_step(m, 1e-3) > 0 for m in self._matter)
+
+    def longest_step(self, world: Any) -> tuple[float, str]:
+        """Longest stable step [s], and what sets it."""
+        self._read_materials()
+        limits = [(math.inf, "")]
+        for name, matter in zip(world.material_names, self._matter, strict=True):
+            if self.params.correction != "none":
+                limits.append((self._scheme.longest_step(matter), f"stability of the bonds of {name}"))
+            if matter.viscosity > 0:
+                longest = ONE_PASS * MOST_PASSES / self._strength(matter, 1.0)
+                limits.append((longest, f"viscosity of {name}, {MOST_PASSES} passes of XSPH"))
+        return min(limits)
+
+    def _strength(self, matter: Matter, dt: float) -> float:
+        """ε that the material's viscosity asks for in a step."""
+        return 6 * matter.viscosity / matter.density * dt / self._scheme.lattice.second_moment
+
+    def _passes(self, dt: float) -> tuple[int, SmoothingNumbers]:
+        """How often velocities are smoothed in a step, and how strongly each time."""
+        strengths = [m.xsph + self._strength(m, dt) for m in self._matter] or [0.0]
+        passes = max(1, math.ceil(max(strengths) / ONE_PASS))
+        return passes, self._smoothing.set(support=[self._h], strength=[s / passes for s in strengths])
+
+    def _bonds_of(self, dt: float) -> Bonds:
+        """The bonds, told how to behave in a step of ``dt`` [s]."""
+        bonds, params, matter = self.held, self.params, self._matter
+        bonds.two_sided, bonds.normalise, bonds.goal, bonds.conserve = (
+            params.two_sided, params.normalise and bonds.scheme == "position_based", params.goal, params.conserve
+        )  # fmt: skip
+        bonds.set(
+            support=[self._h],
+            reach=[BOND_REACH * self._h],
+            stiffness=[self._scheme.of_step(m, dt) for m in matter],
+            lower=[m.lower for m in matter],
+            weakening=[m.weakening * dt for m in matter],
+            yielding=[m.yielding for m in matter],
+            merging=[m.merging for m in matter],
+            splitting=[m.splitting for m in matter],
+            flow=[-math.expm1(-m.flow * dt) for m in matter],
+            flow_yield=[m.flow_yield for m in matter],
+            kick=[dt / self._scheme.mass(matter[0]) if bonds.scheme == "springs" else 1 / dt],
+        )
+        return bonds
+
+    # --- bonds -----------------------------------------------------------------------------------------------------------
+    def freeze(self, world: Any) -> None:
+        """All pairs within the support are bonded as they are: a body remembers its shape from now on."""
+        if world.count and self._bonded():
+            self._bonds_of(1e-3).freeze(world)
+
+    def clear(self, world: Any) -> None:
+        """All bonds are gone: a body melts."""
+        if self.held:
+            self.held.clear(world)
+
+    def bonds(self, world: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(ids, ids of the others, lengths at rest [m]) of all bonds, each once."""
+        if self.held is None:
+            return np.zeros(0, int), np.zeros(0, int), np.zeros(0)
+        return self.held.on_host(world)
+
+    def short_of_room(self) -> int:
+        """Bonds a particle wanted beyond the places it has, or 0."""
+        return self.held.short_of_room() if self.held else 0
+
+    def make_room(self, world: Any, needed: int) -> None:
+        """Longer rows."""
+        self.held.make_room(world, needed)
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is still to happen to bonds at its moment."""
+        return any(event.time >= self._now for event in self.params.events)
+
+    def prepare(self, world: Any, begin: float, end: float) -> None:
+        """Events whose moment is in begin ≤ t < end."""
+        self._now = begin
+        events = [SpringEvent(time=0.0, do="freeze")] if self.params.freeze_at_start else []
+        for event in [*events, *self.params.events]:
+            if begin <= event.time < end:
+                (self.freeze if event.do == "freeze" else self.clear)(world)
+
+    # --- the step --------------------------------------------------------------------------------------------------------
+    def step(self, world: Any, dt: float) -> None:
+        """The algorithm of section 3.2."""
+        k, c = self._numbers(world, dt)
+        with world.stages("integrate"):
+            self._advect(world, k)
+        with world.stages("neighbours"):
+            world.neighbors.find(world.particles.position, world.particles, world.count)
+        with world.stages("density"):
+            self._weigh(world, world.particles.position, k, c)
+        with world.stages("correction"):
+            self._correct(world, world.particles.position, k, dt, self.scratch.velocity)
+        with world.stages("smoothing"):
+            self._smooth(world, k, dt)
+        with world.stages("pressure"):
+            self._solve_pressure(world, world.particles.position, k, c, advected=True)
+        with world.stages("finish"):
+            self._finish(world, k)
+
+    def _numbers(self, world: Any, dt: float) -> tuple[StepNumbers, PressureNumbers]:
+        p = self.params
+        self._read_materials()
+        k = step_numbers(self._step, world, p, dt)
+        return k, self._pressure.set(
+            dt=dt, support=world.support, relaxation=p.relaxation, warm=p.warm_start, tolerance=p.tolerance,
+            movers=world.fluid_count, iterations=p.iterations, least=FEWEST, wall_viscosity=p.wall_viscosity,
+        )  # fmt: skip
+
+    def _advect(self, world: Any, k: StepNumbers) -> None:
+        """v_adv = v + Δt g."""
+        advect_stage(world.particles, k, world.solids.device, self.scratch)
+
+    def _weigh(self, world: Any, x: Any, k: StepNumbers, c: PressureNumbers) -> None:
+        """Densities at ``x`` and what walls contribute there."""
+        entries = world.neighbors.list.index.shape[0]
+        if kept() and self.field.slope_x.shape[0] != entries:  # lists have become longer
+            self.field = replace(self.field, **{name: allocate_array(qd.f32, entries) for name in SLOPES})
+        weigh_stage(
+            world.particles, x, k, world.neighbors.list, world.neighbors.torus, c, world.solids.device, world.solids.parts,
+            self.scratch, self.field, world.boundary_count > 0, self._walled(world), world.uniform, world.neighbors.periodic,
+        )  # fmt: skip
+
+    def _walled(self, world: Any) -> bool:
+        """Whether there are walls by distance."""
+        return any(solid.boundary == "distance" for solid in world.solids.solids)
+
+    def _enclosed(self, world: Any) -> bool:
+        """Whether there are walls of any kind."""
+        return len(world.solids) > 0
+
+    def _correct(self, world: Any, x: Any, k: StepNumbers, dt: float, velocity: Any) -> None:
+        """v* = v_adv + Δv, for deformations as they are at ``x``."""
+        if self._bonded():
+            bonds = self._bonds_of(dt)
+            bonds.update(world, x)
+            bonds.correct(world, velocity, x)
+
+    def _smooth(self, world: Any, k: StepNumbers, dt: float) -> None:
+        """ṽ by XSPH."""
+        passes, numbers = self._passes(dt)
+        for number in range(passes):
+            smooth_stage(
+                world.particles, k, world.neighbors.list, world.neighbors.torus, numbers, self.scratch, self.field, number > 0,
+                self._enclosed(world), len(self._matter) == 1, world.uniform, world.neighbors.periodic,
+            )  # fmt: skip
+
+    def _solve_pressure(self, world: Any, x: Any, k: StepNumbers, c: PressureNumbers, advected: bool) -> None:
+        """p = IISPH(ṽ) at ``x``."""
+        pressure_stage(
+            backend.loop_counter(), world.particles, x, k, world.neighbors.list, world.neighbors.torus, c, self.scratch,
+            world.carried["pressure"].array, self.field, self._sums, self._enclosed(world), advected,
+            self.params.tolerance > 0, world.uniform, world.neighbors.periodic,
+        )  # fmt: skip
+
+    def _finish(self, world: Any, k: StepNumbers) -> None:
+        """v = ṽ + Δt a, x ← x + Δt v."""
+        finish_stage(
+            world.particles, k, world.neighbors.torus, world.solids.device, world.solids.parts, self.scratch,
+            world.carried["pressure"].array, self.field, world.status, self._enclosed(world), world.neighbors.periodic,
+        )  # fmt: skip
+
+    # --- reports ---------------------------------------------------------------------------------------------------------
+    def metrics(self) -> dict[str, float]:
+        """Bonds per particle, what is left of their stiffness, and the mean compression that the pressure left."""
+        held = self.held.metrics(self._world) if self.held else {}
+        return {**held, "density_error": float(self.field.error.to_numpy()[0])}

@@ -1,0 +1,141 @@
+"""The stages of a step of IISPH: what is launched together."""
+
+from dataclasses import dataclass
+
+import quadrants as qd
+
+from viscoil.constraints.contact import resolve_all
+from viscoil.constraints.pressure import (
+    PressureField,
+    PressureNumbers,
+    accelerations,
+    count_iteration,
+    relax,
+    sources,
+    weigh,
+)
+from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
+from viscoil.solids.sdf import Parts, Solids
+from viscoil.solvers.solver import StepNumbers
+from viscoil.sph.neighbors import NeighborList, Torus
+from viscoil.sph.sums import Sums
+from viscoil.steps.integrate import finite, moved, wrapped
+from viscoil.steps.smooth_velocities import SmoothingNumbers, smooth_velocities
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory of one step besides the pressure's."""
+
+    velocity: Vectors  # v_adv, v* [m/s]; of boundary samples, this step's
+    smoothed: Vectors  # ṽ [m/s]
+
+
+@qd.kernel(graph=True, fastcache=True)
+def advect_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch):
+    """v_adv = v + Δt g; boundary samples move with their solids."""
+    for i in range(k.count[0]):
+        v = p.velocity[i]
+        if p.inverse_mass[i] > 0.0:
+            v += k.dt[0] * vec3(k.gx[0], k.gy[0], k.gz[0])
+        elif p.solid[i] >= 0:
+            v = (moved(i, p, k.dt[0], vec3(0.0), solids) - p.position[i]) / k.dt[0]
+        s.velocity[i] = v
+
+
+@qd.kernel(graph=True, fastcache=True)
+def weigh_stage(
+    p: Particles, x: Vectors, k: StepNumbers, near: NeighborList, torus: Torus, c: PressureNumbers, solids: Solids,
+    parts: Parts, s: Scratch, f: PressureField, bounded: qd.Template, walled: qd.Template, uniform: qd.Template,
+    periodic: qd.Template,
+):  # fmt: skip
+    """Densities, and what walls contribute."""
+    weigh(
+        p, x, k.count[0], near, torus, c, s.velocity, solids, parts, k.solids[0], f, bounded, walled, uniform, periodic
+    )
+
+
+@qd.kernel(graph=True, fastcache=True)
+def smooth_stage(
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: SmoothingNumbers, s: Scratch, f: PressureField,
+    again: qd.Template, enclosed: qd.Template, single: qd.Template, uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """ṽ from v*; ``again``: another pass on top of the last."""
+    if qd.static(again):
+        for i in range(k.count[0]):
+            s.velocity[i] = s.smoothed[i]
+    smooth_velocities(
+        p, p.position, k.count[0], near, torus, c, f, s.velocity, s.smoothed, enclosed, single, uniform, periodic
+    )
+
+
+@qd.kernel(graph=True, fastcache=True)
+def pressure_stage(
+    left: Flag, p: Particles, x: Vectors, k: StepNumbers, near: NeighborList, torus: Torus, c: PressureNumbers, s: Scratch,
+    before: Floats, f: PressureField, sums: Sums, enclosed: qd.Template, advected: qd.Template, controlled: qd.Template,
+    uniform: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """p = IISPH(ṽ), and the accelerations by it."""
+    sources(left, p, x, k.count[0], near, torus, c, s.smoothed, before, f, enclosed, advected, uniform, periodic)
+    while qd.graph.do_while(left):
+        accelerations(p, x, k.count[0], near, torus, c, f, uniform, periodic)
+        relax(p, x, k.count[0], near, torus, c, f, sums, uniform, periodic)
+        count_iteration(left, k.count[0], c, f, sums, controlled)
+    accelerations(p, x, k.count[0], near, torus, c, f, uniform, periodic)
+
+
+@qd.func
+def slowed(i: qd.i32, v: vec3, w: qd.f32, dt: qd.f32, f: PressureField) -> vec3:
+    """Coulomb's law: friction takes at most μ times the push of the wall off the velocity along it."""
+    result = v
+    if f.wall[i] > 1e-6:
+        push = w * f.pressure[i] * f.toward[i]
+        size = push.norm()
+        if size > 0.0:
+            n = push / size
+            slip = v - f.wall_velocity[i] / f.wall[i]
+            slip -= n * n.dot(slip)
+            most = f.grip[i] / f.wall[i] * dt * size
+            result -= slip * qd.min(most / qd.max(slip.norm(), 1e-30), 1.0)
+    return result
+
+
+@qd.kernel(graph=True, fastcache=True)
+def finish_stage(
+    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, s: Scratch, before: Floats, f: PressureField,
+    status: Ints, enclosed: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    """v = ṽ + Δt a, x ← x + Δt v (Euler-Cromer); friction of walls, and a guard against going through them."""
+    for i in range(k.count[0]):
+        v = s.smoothed[i]
+        x = moved(i, p, k.dt[0], vec3(0.0), solids)
+        if p.inverse_mass[i] > 0.0:
+            v += k.dt[0] * f.acceleration[i]
+            if qd.static(enclosed):
+                v = slowed(i, v, p.inverse_mass[i], k.dt[0], f)
+            aim = p.position[i] + k.dt[0] * v
+            x = aim
+            if qd.static(enclosed) and (f.wall[i] > 0.0 or k.dt[0] * v.norm() > 0.2 * k.support[0]):
+                # Who has no wall in sight cannot reach one in a short way.
+                x = resolve_all(aim, p.position[i], k.radius[0], k.solids[0], solids, parts)
+                v += (x - aim) / k.dt[0]
+        commit(i, x, v, p, k, torus, before, f, status, periodic)
+
+
+@qd.func
+def commit(
+    i: qd.i32, x: vec3, v: vec3, p: Particles, k: StepNumbers, torus: Torus, before: Floats, f: PressureField, status: Ints,
+    periodic: qd.template(),
+):  # fmt: skip
+    """The particle's new place and velocity, unless they are not sane; what its pressure was."""
+    way = x - p.position[i]
+    if finite(x) == 0 or way.dot(way) > k.farthest[0] * k.farthest[0]:
+        qd.atomic_min(status[0], p.id[i])
+    elif p.inverse_mass[i] > 0.0:
+        qd.atomic_max(status[1], qd.bit_cast(v.norm(), qd.i32))
+    p.velocity[i] = v
+    p.position[i] = x
+    if p.inverse_mass[i] > 0.0:
+        p.position[i] = wrapped(x, torus, periodic)
+    if p.inverse_mass[i] != 0.0:
+        before[i] = f.pressure[i] * f.density[i] * f.density[i]

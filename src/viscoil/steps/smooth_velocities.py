@@ -1,0 +1,66 @@
+"""XSPH in the form that keeps momentum (R40), as a viscosity one can ask for, and no slip at walls.
+
+    ṽ_i = v_i + Σ_j ε_ij 2V_j/(δ_i + δ_j) 2w_i/(w_i + w_j) (v_j − v_i) W_ij
+
+Printed with m_j/ρ_j alone, what i gains is not what j loses. Over smooth flows the sum is ε ⟨r²⟩/6 ∇²v, with ⟨r²⟩ the second
+moment of the kernel, so one pass is a kinematic viscosity ν = ε⟨r²⟩/(6Δt); larger ones take several passes.
+Beside walls without slip the fluid takes their velocity, as far as they fill its neighbourhood.
+"""
+
+from dataclasses import dataclass
+
+import quadrants as qd
+
+from viscoil.constraints.pressure import PressureField
+from viscoil.particles import Floats, Particles, Vectors, vec3
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
+from viscoil.sph.smoothing import cubic
+
+
+@dataclass(frozen=True)
+class SmoothingNumbers:
+    """How strongly velocities are mixed."""
+
+    support: Floats  # [1] H [m]
+    strength: Floats  # [material] ε of one pass
+
+
+@qd.func(requires_top_level=True)
+def smooth_velocities(
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: SmoothingNumbers, f: PressureField,
+    velocity: Vectors, smoothed: Vectors, enclosed: qd.template(), single: qd.template(), uniform: qd.template(),
+    periodic: qd.template(),
+):  # fmt: skip
+    """One pass; ``enclosed``: there are walls."""
+    for i in range(n):
+        vi = velocity[i]
+        result = vi
+        if p.inverse_mass[i] > 0.0:
+            h = c.support[0]
+            mine = 0
+            if qd.static(not single):
+                mine = qd.max(p.material[i], 0)
+            strength = c.strength[mine]
+            xi = x[i]
+            own = f.density[i]
+            volume = p.volume[i]
+            change = vec3(0.0)
+            count = near.count[i]
+            for batch in range(batches(count)):
+                some = fetch(near, i, count, batch)
+                for lane in qd.static(range(lanes())):
+                    j = some[lane]
+                    d = separation(xi, x[j], torus, periodic)
+                    pair = strength
+                    if qd.static(not single):
+                        pair = 0.5 * (strength + c.strength[qd.max(p.material[j], 0)])
+                    if qd.static(not uniform):
+                        wi = p.inverse_mass[i]
+                        volume = p.volume[j] * 2.0 * wi / (wi + qd.max(p.inverse_mass[j], 0.0))
+                    change += pair * 2.0 * volume / (own + f.density[j]) * cubic(d.dot(d), h) * (velocity[j] - vi)
+            result += change
+            if qd.static(enclosed):
+                clinging = qd.min(1e-6 * f.grip[i], f.wall[i])  # walls without slip have a friction of 1e6 here
+                if clinging > 1e-3 * f.wall[i]:
+                    result += qd.min(clinging / own, 1.0) * (f.wall_velocity[i] / f.wall[i] - vi)
+        smoothed[i] = result
