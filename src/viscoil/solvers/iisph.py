@@ -85,8 +85,9 @@ class IISPHParams(SolverParams):
     """d [1/s]: how fast what yields loses its stiffness; 0 = never"""
     yield_ratio: Ratio = 0.02
     """α: deformation from which a bond (with shape matching, a particle) yields, in supports"""
-    merge_ratio: Ratio = 0.0
-    """β: particles that come closer than this are bonded, in supports; 0 = never"""
+    merge_ratio: Ratio | None = None
+    """β: particles that come closer than this are bonded, in supports; 0 = never. Left out: 0, and 1 for materials with a
+    finite relaxation time, whose bonds would run out"""
     split_ratio: Ratio | None = None
     """γ: bonds deformed by more than this break, in supports; left out: never"""
     two_sided: StrictBool = False
@@ -99,6 +100,8 @@ class IISPHParams(SolverParams):
     """shape matching: regions act on all their members alike, which keeps momentum; false: as published"""
     xsph: Share = 0.05
     """ε of XSPH, which damps oscillations; a viscosity of the material comes on top"""
+    xsph_central: StrictBool = False
+    """XSPH acts along the line between two particles only: that keeps angular momentum, which the published form does not"""
     wall_viscosity: Annotated[float, Quantity("number", at_least=0.0)] = 0.0
     """friction against approaching boundary particles, σ H c_s/2 of Akinci et al. 2012 [m²/s]"""
     freeze_at_start: StrictBool = True
@@ -224,7 +227,8 @@ class IISPH(Method):
 
     def _strength(self, matter: Matter, dt: float) -> float:
         """ε that the material's viscosity asks for in a step."""
-        return 6 * matter.viscosity / matter.density * dt / self._scheme.lattice.second_moment
+        per_moment = 10 if self.params.xsph_central else 6
+        return per_moment * matter.viscosity / matter.density * dt / self._scheme.lattice.second_moment
 
     def _passes(self, dt: float) -> tuple[int, SmoothingNumbers]:
         """How often velocities are smoothed in a step, and how strongly each time."""
@@ -355,7 +359,8 @@ class IISPH(Method):
         for number in range(passes):
             smooth_stage(
                 world.particles, k, world.neighbors.list, world.neighbors.torus, numbers, self.scratch, self.field, number > 0,
-                self._enclosed(world), len(self._matter) == 1, world.uniform, world.neighbors.periodic,
+                self.params.xsph_central, self._enclosed(world), len(self._matter) == 1, world.uniform,
+                world.neighbors.periodic,
             )  # fmt: skip
 
     def _solve_pressure(self, world: Any, x: Any, k: StepNumbers, c: PressureNumbers, advected: bool) -> None:

@@ -108,7 +108,8 @@ def matter_of(material: Any, params: Any, name: str) -> Matter:
         return getattr(params, key) if value is None else value
 
     newtonian = (material.solvent_viscosity or 0.0) + (0.0 if elastic else viscosity)
-    split = setting("split_ratio")
+    split, merge = setting("split_ratio"), setting("merge_ratio")
+    flow = 1 / relaxation_time if elastic else 0.0
     return Matter(
         density=material.density,
         modulus=modulus if elastic else 0.0,
@@ -117,9 +118,9 @@ def matter_of(material: Any, params: Any, name: str) -> Matter:
         lower=setting("lower_limit"),
         weakening=setting("weakening"),
         yielding=setting("yield_ratio"),
-        merging=setting("merge_ratio"),
+        merging=(1.0 if flow > 0 else 0.0) if merge is None else merge,
         splitting=NEVER if split is None else split,
-        flow=1 / relaxation_time if elastic else 0.0,
+        flow=flow,
         flow_yield=material.yield_strain or 0.0,
         viscosity=newtonian,
         xsph=setting("xsph"),
