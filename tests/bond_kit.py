@@ -139,14 +139,13 @@ class Pairs:
         x, n = self.rounded(x), len(x)
         for (i, j), rest in list(self.rest.items()):
             r = np.linalg.norm(x[i] - x[j])
-            if abs(r - rest) > self.mean("splitting", i, j) * H:
+            flowed_away = self.mean("flow", i, j) > 0 and rest > H
+            if abs(r - rest) > self.mean("splitting", i, j) * H or flowed_away:
                 del self.rest[i, j]
                 continue
             share, free = self.mean("flow", i, j), self.mean("flow_yield", i, j)
             excess = np.sign(r - rest) * max(abs(r - rest) - free * rest, 0)
             self.rest[i, j] = rest + share * excess
-            if share > 0 and self.rest[i, j] > H:
-                del self.rest[i, j]
         for i, j in combinations(range(n), 2):
             r = np.linalg.norm(x[i] - x[j])
             if (i, j) not in self.rest and r < self.mean("merging", i, j) * H and self.bonded(i, j):

@@ -19,6 +19,8 @@ from viscoil.errors import SceneError
 from viscoil.particles import Carried, Table, Uploaded, allocate_array, vec3
 from viscoil.solvers.events import SpringEvent
 from viscoil.solvers.iisph_matter import (
+    CALM,
+    STABLE,
     Bonding,
     Matter,
     Ratio,
@@ -45,6 +47,7 @@ from viscoil.units import Count, PositiveTime, Quantity, Slider
 FEWEST = 2  # pressure iterations of a step
 ONE_PASS = 0.8  # strength of XSPH in one pass; beyond 1 it would overshoot
 MOST_PASSES = 10  # of XSPH in one step
+SAMPLE_GAIN = 1.14  # of boundary samples: with mirrored pressure a column then neither sinks nor swells, measured
 SLOPES = ("slope_x", "slope_y", "slope_z")
 BOND_REACH = 1.001  # supports within which what is frozen is bonded: on a lattice some lie at exactly one
 
@@ -57,8 +60,6 @@ class IISPHParams(SolverParams):
     """support radius H, in particle spacings"""
     margin: Annotated[float, Quantity("number", at_least=0.001, at_most=0.5)] = 0.01
     """neighbours are listed within (1 + margin) H"""
-    contact_radius: Annotated[float, Quantity("number", above=0.0, at_most=1.0)] = 0.25
-    """distance kept from solids, in particle spacings: a guard, pressure keeps a larger one"""
     iterations: Annotated[int, Count(at_least=FEWEST, at_most=10000), Slider(2, 200)] = 50
     """most pressure iterations per step"""
     tolerance: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5), Slider(1e-5, 0.1, log=True)] = 0.001
@@ -74,15 +75,19 @@ class IISPHParams(SolverParams):
     rigidity: Share = 0.0
     """shape matching, position-based: k, share of a deformation taken back in a step, for materials without modulus"""
     reference_step: PositiveTime | None = None
-    """the time [s] in which that share is taken back; left out: a step, as in the paper"""
+    """the step [s] that rigidity is meant for: shorter ones take back less, so that the material stays the same; left out:
+    whatever the step is, as in the paper"""
+    stability: Annotated[float, Quantity("number", above=0.0, at_most=STABLE)] = CALM
+    """largest k S Δt² 2/(3m) that steps are chosen for: 4 is the limit without pressure, under pressure bonds boil from 1 on"""
     lower_limit: Share = 1.0
     """l/k: what is left of the stiffness of material that yields for long"""
     weakening: Weakening = 0.0
     """d [1/s]: how fast what yields loses its stiffness; 0 = never"""
     yield_ratio: Ratio = 0.02
     """α: deformation from which a bond (with shape matching, a particle) yields, in supports"""
-    merge_ratio: Ratio = 0.0
-    """β: particles that come closer than this are bonded, in supports; 0 = never"""
+    merge_ratio: Ratio | None = None
+    """β: particles that come closer than this are bonded, in supports; 0 = never. Left out: 0, and 1 for materials with a
+    finite relaxation time, whose bonds would run out"""
     split_ratio: Ratio | None = None
     """γ: bonds deformed by more than this break, in supports; left out: never"""
     two_sided: StrictBool = False
@@ -95,6 +100,8 @@ class IISPHParams(SolverParams):
     """shape matching: regions act on all their members alike, which keeps momentum; false: as published"""
     xsph: Share = 0.05
     """ε of XSPH, which damps oscillations; a viscosity of the material comes on top"""
+    xsph_central: StrictBool = False
+    """XSPH acts along the line between two particles only: that keeps angular momentum, which the published form does not"""
     wall_viscosity: Annotated[float, Quantity("number", at_least=0.0)] = 0.0
     """friction against approaching boundary particles, σ H c_s/2 of Akinci et al. 2012 [m²/s]"""
     freeze_at_start: StrictBool = True
@@ -139,7 +146,7 @@ class IISPH(Method):
         if params.correction == "position_based" and max(shares) > (limit := scheme.largest_rigidity()):
             raise SceneError(
                 f"solver.rigidity: {max(shares):g} explodes with {scheme.lattice.bonds} bonds per particle that are not "
-                f"normalised; expected at most {limit:.2g}, or normalise = true",
+                f"normalised; expected at most {math.floor(100 * limit) / 100:g}, or normalise = true",
                 key="solver.rigidity",
             )
         if params.correction != (scheme_before := self.held.scheme if self.held else "none"):
@@ -202,14 +209,26 @@ class IISPH(Method):
         for name, matter in zip(world.material_names, self._matter, strict=True):
             if self.params.correction != "none":
                 limits.append((self._scheme.longest_step(matter), f"stability of the bonds of {name}"))
+                if (load := self._scheme.load(matter, 1e-3)) > 1.001 * self.params.stability and self._per_step(matter):
+                    self._note(f"iisph: bonds of {name} may boil under pressure (a load of {load:.2g} per step); expected a "
+                               "smaller rigidity, or reference_step and shorter steps")
             if matter.viscosity > 0:
                 longest = ONE_PASS * MOST_PASSES / self._strength(matter, 1.0)
                 limits.append((longest, f"viscosity of {name}, {MOST_PASSES} passes of XSPH"))
         return min(limits)
 
+    def _per_step(self, matter: Matter) -> bool:
+        """Whether shorter steps do not help: the rigidity is that of a step, whatever its length."""
+        return self.params.correction != "springs" and matter.modulus == 0 and self.params.reference_step is None
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
     def _strength(self, matter: Matter, dt: float) -> float:
         """ε that the material's viscosity asks for in a step."""
-        return 6 * matter.viscosity / matter.density * dt / self._scheme.lattice.second_moment
+        per_moment = 10 if self.params.xsph_central else 6
+        return per_moment * matter.viscosity / matter.density * dt / self._scheme.lattice.second_moment
 
     def _passes(self, dt: float) -> tuple[int, SmoothingNumbers]:
         """How often velocities are smoothed in a step, and how strongly each time."""
@@ -302,6 +321,7 @@ class IISPH(Method):
         return k, self._pressure.set(
             dt=dt, support=world.support, relaxation=p.relaxation, warm=p.warm_start, tolerance=p.tolerance,
             movers=world.fluid_count, iterations=p.iterations, least=FEWEST, wall_viscosity=p.wall_viscosity,
+            sample_gain=SAMPLE_GAIN,
         )  # fmt: skip
 
     def _advect(self, world: Any, k: StepNumbers) -> None:
@@ -339,7 +359,8 @@ class IISPH(Method):
         for number in range(passes):
             smooth_stage(
                 world.particles, k, world.neighbors.list, world.neighbors.torus, numbers, self.scratch, self.field, number > 0,
-                self._enclosed(world), len(self._matter) == 1, world.uniform, world.neighbors.periodic,
+                self.params.xsph_central, self._enclosed(world), len(self._matter) == 1, world.uniform,
+                world.neighbors.periodic,
             )  # fmt: skip
 
     def _solve_pressure(self, world: Any, x: Any, k: StepNumbers, c: PressureNumbers, advected: bool) -> None:

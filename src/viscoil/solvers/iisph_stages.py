@@ -58,15 +58,17 @@ def weigh_stage(
 @qd.kernel(graph=True, fastcache=True)
 def smooth_stage(
     p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: SmoothingNumbers, s: Scratch, f: PressureField,
-    again: qd.Template, enclosed: qd.Template, single: qd.Template, uniform: qd.Template, periodic: qd.Template,
+    again: qd.Template, central: qd.Template, enclosed: qd.Template, single: qd.Template, uniform: qd.Template,
+    periodic: qd.Template,
 ):  # fmt: skip
     """ṽ from v*; ``again``: another pass on top of the last."""
     if qd.static(again):
         for i in range(k.count[0]):
             s.velocity[i] = s.smoothed[i]
     smooth_velocities(
-        p, p.position, k.count[0], near, torus, c, f, s.velocity, s.smoothed, enclosed, single, uniform, periodic
-    )
+        p, p.position, k.count[0], near, torus, c, f, s.velocity, s.smoothed, central, enclosed, single, uniform,
+        periodic,
+    )  # fmt: skip
 
 
 @qd.kernel(graph=True, fastcache=True)

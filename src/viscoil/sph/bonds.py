@@ -45,7 +45,7 @@ class BondRows:
     rest: Floats  # length at rest [m]; shape matching: number c of place a is element i·rest_row + (6a + c)·column
     number: Ints  # [particle] S: places used
     strength: Floats  # [particle] s: share of the material's stiffness that is left
-    other: Ints  # index of the other in this step
+    where: Ints  # [id] index of the particle in this step, −1 for who is gone
     stiffness: Floats  # [particle] s k in this step
     scarcity: Floats  # [particle] 3/S in this step
     row: Ints
@@ -127,12 +127,15 @@ def closest(i: qd.i32, j: qd.i32, p: Particles, c: BondNumbers, single: qd.templ
 
 
 @qd.func
-def _keep(
-    i: qd.i32, p: Particles, x: Vectors, torus: Torus, c: BondNumbers, bonds: BondRows, where: Ints, single: qd.template(),
-    periodic: qd.template(), splitting: qd.template(), merging: qd.template(), flowing: qd.template(),
+def _look(
+    i: qd.i32, first: qd.i32, last: qd.i32, p: Particles, x: Vectors, torus: Torus, c: BondNumbers, bonds: BondRows,
+    single: qd.template(), periodic: qd.template(), splitting: qd.template(), merging: qd.template(), flowing: qd.template(),
 ):  # fmt: skip
-    """Finds the partners of particle i, lets rest lengths flow, drops bonds that end: (bonds left, fingerprint)."""
-    kept = 0
+    """(which of the places first ≤ a < last of particle i end, as bits; fingerprint of close partners that stay).
+
+    Nothing is stored and no branch taken, so that the compiler makes vector instructions of it.
+    """
+    ends = qd.u32(0)
     mark = 0
     h = c.support[0]
     reach = c.reach[0]
@@ -140,47 +143,87 @@ def _keep(
     base = i * bonds.row[0]
     rest_base = i * bonds.rest_row[0]
     column = bonds.column[0]
-    split = between(c.splitting, i, i, p, single) * h
+    split = qd.min(own(c.splitting, i, p, single), 1e9) * h
     near = closest(i, i, p, c, single)
-    share = between(c.flow, i, i, p, single)
-    most = between(c.flow_yield, i, i, p, single)
-    for a in range(bonds.number[i]):
+    share = own(c.flow, i, p, single)
+    for a in range(first, last):
         name = bonds.partner[base + a * column]
-        j = where[name]
-        stay = qd.select(j >= 0, 1, 0)
-        rest = bonds.rest[rest_base + a * column]
-        new = rest
-        sign = 0
+        j = bonds.where[name]
+        gone = qd.select(j < 0, qd.u32(1), qd.u32(0))
         if qd.static(splitting or merging or flowing):
-            d = separation(x[qd.max(j, 0)], xi, torus, periodic)
+            other = qd.max(j, 0)
+            rest = bonds.rest[rest_base + a * column]
+            d = separation(x[other], xi, torus, periodic)
             r2 = d.dot(d)
-            r = qd.sqrt(r2)
             if qd.static(splitting):
                 if qd.static(not single):
-                    split = between(c.splitting, i, qd.max(j, 0), p, single) * h
-                stay = qd.select(qd.abs(r - rest) > split, 0, stay)
+                    split = qd.min(between(c.splitting, i, other, p, single), 1e9) * h
+                longest = rest + split
+                shortest = qd.max(rest - split, 0.0)
+                gone = qd.select(r2 > longest * longest, qd.u32(1), gone)
+                gone = qd.select(r2 < shortest * shortest, qd.u32(1), gone)
             if qd.static(flowing):
                 if qd.static(not single):
-                    share = between(c.flow, i, qd.max(j, 0), p, single)
-                    most = between(c.flow_yield, i, qd.max(j, 0), p, single)
-                new = qd.max(flowed_length(rest, r, share, share, most, most), 0.01 * h)  # SHORT
-                stay = qd.select(share > 0.0, qd.select(new > reach, 0, stay), stay)
+                    share = between(c.flow, i, other, p, single)
+                gone = qd.select(share > 0.0, qd.select(rest > reach, qd.u32(1), gone), gone)
             if qd.static(merging):
                 if qd.static(not single):
-                    near = closest(i, qd.max(j, 0), p, c, single)
-                sign = qd.select(r2 < near * near, tag(name), 0)
-        if stay == 1:
-            if kept < a:
-                bonds.partner[base + kept * column] = name
-            if qd.static(flowing):
-                bonds.rest[rest_base + kept * column] = new
-            else:
-                if kept < a:
-                    bonds.rest[rest_base + kept * column] = rest
-            bonds.other[base + kept * column] = j
-            kept += 1
-            mark += sign
+                    near = closest(i, other, p, c, single)
+                mark += qd.select(gone == 0, qd.select(r2 < near * near, tag(name), 0), 0)
+        ends |= gone << qd.cast(a - first, qd.u32)
+    return ends, mark
+
+
+@qd.func
+def _keep(
+    i: qd.i32, p: Particles, x: Vectors, torus: Torus, c: BondNumbers, bonds: BondRows, single: qd.template(),
+    periodic: qd.template(), splitting: qd.template(), merging: qd.template(), flowing: qd.template(),
+):  # fmt: skip
+    """Drops the bonds of particle i that end: (bonds left, fingerprint of close partners)."""
+    kept = 0
+    mark = 0
+    base = i * bonds.row[0]
+    rest_base = i * bonds.rest_row[0]
+    column = bonds.column[0]
+    number = bonds.number[i]
+    first = 0
+    while first < number:
+        last = qd.min(first + 32, number)
+        ends, close = _look(i, first, last, p, x, torus, c, bonds, single, periodic, splitting, merging, flowing)
+        mark += close
+        if ends == 0 and kept == first:
+            kept = last
+        else:
+            for a in range(first, last):
+                if (ends >> qd.cast(a - first, qd.u32)) & qd.u32(1) == 0:
+                    bonds.partner[base + kept * column] = bonds.partner[base + a * column]
+                    bonds.rest[rest_base + kept * column] = bonds.rest[rest_base + a * column]
+                    kept += 1
+        first = last
     return kept, mark
+
+
+@qd.func
+def _flow(
+    i: qd.i32, kept: qd.i32, p: Particles, x: Vectors, torus: Torus, c: BondNumbers, bonds: BondRows, single: qd.template(),
+    periodic: qd.template(),
+):  # fmt: skip
+    """Rest lengths of particle i go their way."""
+    xi = x[i]
+    base = i * bonds.row[0]
+    rest_base = i * bonds.rest_row[0]
+    column = bonds.column[0]
+    shortest = 0.01 * c.support[0]  # SHORT
+    share = own(c.flow, i, p, single)
+    most = own(c.flow_yield, i, p, single)
+    for a in range(kept):
+        j = bonds.where[bonds.partner[base + a * column]]
+        if qd.static(not single):
+            share = between(c.flow, i, j, p, single)
+            most = between(c.flow_yield, i, j, p, single)
+        r = separation(x[j], xi, torus, periodic).norm()
+        at = rest_base + a * column
+        bonds.rest[at] = qd.max(flowed_length(bonds.rest[at], r, share, share, most, most), shortest)
 
 
 @qd.func
@@ -239,7 +282,6 @@ def _add(
                 at = number * bonds.column[0]
                 bonds.partner[base + at] = p.id[j]
                 bonds.rest[i * bonds.rest_row[0] + at] = qd.max(qd.sqrt(d2), 0.01 * c.support[0])  # SHORT
-                bonds.other[base + at] = j
             number += 1
     return number
 
@@ -257,17 +299,16 @@ def settle(i: qd.i32, number: qd.i32, p: Particles, c: BondNumbers, bonds: BondR
 
 @qd.func(requires_top_level=True)
 def update_pairs(
-    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: BondNumbers, bonds: BondRows, where: Ints,
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: BondNumbers, bonds: BondRows,
     single: qd.template(), uniform: qd.template(), periodic: qd.template(), splitting: qd.template(),
     merging: qd.template(), flowing: qd.template(),
 ):  # fmt: skip
-    """The set of bonds at positions x: partners are found by id, bonds flow, end and begin.
-
-    The last three say whether any material does so. ``where``: index by id, −1 for who is gone.
-    """
+    """The set of bonds at positions x: bonds end, flow and begin. The last three say whether any material does so."""
     for i in range(n):
         if p.inverse_mass[i] != 0.0:
-            kept, mark = _keep(i, p, x, torus, c, bonds, where, single, periodic, splitting, merging, flowing)
+            kept, mark = _keep(i, p, x, torus, c, bonds, single, periodic, splitting, merging, flowing)
+            if qd.static(flowing):
+                _flow(i, kept, p, x, torus, c, bonds, single, periodic)
             if qd.static(merging):
                 present = wanted(i, near, p, x, torus, c, single, uniform, periodic)
                 if present != mark:

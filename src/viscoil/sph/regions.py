@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, mat3, vec3
-from viscoil.sph.bonds import BondNumbers, BondRows, between, closest, lacks, settle, tag, wanted
+from viscoil.sph.bonds import BondNumbers, BondRows, between, closest, lacks, own, settle, tag, wanted
 from viscoil.sph.neighbors import NeighborList, Torus, separation
 from viscoil.sph.rotation import rotation_near, turned, turned_back, vec4, whole_turn
 
@@ -36,6 +36,7 @@ class Regions:
     column: Ints
     offset: Vectors  # t [m]
     lightness: Floats  # 1/members; 0 where there are fewer than four, which have no shape
+    worst: Floats  # farthest that a member is from its goal, squared [m²]; only while members may leave
     share: Floats  # m/Σm of the particle in its region
     changed: Ints  # whether members left in this step
 
@@ -89,7 +90,7 @@ def _fit(
     rest_base = i * bonds.rest_row[0]
     column = bonds.column[0]
     for b in range(bonds.number[i]):
-        j = bonds.other[base + b * column]
+        j = bonds.where[bonds.partner[base + b * column]]
         d = separation(x[j], xi, torus, periodic)
         d0 = place_at(rest_base + 6 * b * column, bonds)
         if qd.static(uniform):
@@ -116,29 +117,51 @@ def _fit(
     m.lightness[i] = qd.select(members >= 4, 1.0 / qd.cast(members, qd.f32), 0.0)
 
 
+@qd.func
+def _worst(i: qd.i32, x: Vectors, torus: Torus, bonds: BondRows, m: Regions, periodic: qd.template()) -> qd.f32:
+    """The farthest that a member of region i is from its goal, squared [m²]."""
+    xi = x[i]
+    q = rotation_at(i, m)
+    t = m.offset[i]
+    base = i * bonds.row[0]
+    rest_base = i * bonds.rest_row[0]
+    column = bonds.column[0]
+    worst = 0.0
+    for a in range(bonds.number[i]):
+        j = bonds.where[bonds.partner[base + a * column]]
+        d = separation(x[j], xi, torus, periodic)
+        miss = turned(q, place_at(rest_base + 6 * a * column, bonds)) + t - d
+        worst = qd.max(worst, miss.dot(miss))
+    return worst
+
+
 @qd.func(requires_top_level=True)
 def fit_regions(
-    p: Particles, x: Vectors, n: qd.i32, torus: Torus, c: BondNumbers, bonds: BondRows, m: Regions, where: Ints,
-    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    p: Particles, x: Vectors, n: qd.i32, torus: Torus, c: BondNumbers, bonds: BondRows, m: Regions,
+    single: qd.template(), uniform: qd.template(), periodic: qd.template(), leaving: qd.template(),
 ):  # fmt: skip
-    """Partners are found by id, those that are gone dropped; R and t of every region. ``where``: index by id, or −1."""
+    """Partners that are gone are dropped; R and t of every region, and its worst member if members may be ``leaving``."""
     for i in range(n):
         if p.inverse_mass[i] != 0.0:
             base = i * bonds.row[0]
             rest_base = i * bonds.rest_row[0]
             column = bonds.column[0]
-            kept = 0
-            for a in range(bonds.number[i]):
-                name = bonds.partner[base + a * column]
-                j = where[name]
-                if j >= 0:
-                    if kept < a:
+            number = bonds.number[i]
+            kept = number
+            for a in range(number):
+                kept -= qd.select(bonds.where[bonds.partner[base + a * column]] < 0, 1, 0)
+            if kept < number:
+                kept = 0
+                for a in range(number):
+                    name = bonds.partner[base + a * column]
+                    if bonds.where[name] >= 0:
                         bonds.partner[base + kept * column] = name
                         _move(rest_base + 6 * a * column, rest_base + 6 * kept * column, bonds)
-                    bonds.other[base + kept * column] = j
-                    kept += 1
+                        kept += 1
             settle(i, kept, p, c, bonds, single)
             _fit(i, p, x, torus, bonds, m, uniform, periodic)
+            if qd.static(leaving):
+                m.worst[i] = _worst(i, x, torus, bonds, m, periodic)
         m.changed[i] = 0
 
 
@@ -170,9 +193,43 @@ def _apart(i: qd.i32, at: qd.i32, j: qd.i32, d: vec3, p: Particles, bonds: BondR
 
 
 @qd.func
+def _look(
+    i: qd.i32, p: Particles, x: Vectors, torus: Torus, c: BondNumbers, bonds: BondRows, m: Regions, single: qd.template(),
+    periodic: qd.template(), splitting: qd.template(), merging: qd.template(), flowing: qd.template(),
+):  # fmt: skip
+    """(whether members of region i may have to leave, fingerprint of close ones); nothing is stored, no branch taken."""
+    xi = x[i]
+    base = i * bonds.row[0]
+    rest_base = i * bonds.rest_row[0]
+    column = bonds.column[0]
+    safe2 = 0.998 * c.reach[0] * c.reach[0]  # roundings aside
+    near = closest(i, i, p, c, single)
+    most = 0.999 * qd.min(own(c.splitting, i, p, single), 1e9) * c.support[0]
+    alarm = 0
+    mark = 0
+    for a in range(bonds.number[i]):
+        name = bonds.partner[base + a * column]
+        j = bonds.where[name]
+        if qd.static(splitting):
+            if qd.static(not single):
+                most = 0.999 * qd.min(between(c.splitting, i, j, p, single), 1e9) * c.support[0]
+            alarm |= qd.select(qd.max(m.worst[i], m.worst[j]) > most * most, 1, 0)
+        if qd.static(flowing):
+            mine = place_at(rest_base + 6 * a * column, bonds)
+            yours = place_at(rest_base + (6 * a + 3) * column, bonds)
+            alarm |= qd.select(qd.max(mine.dot(mine), yours.dot(yours)) > safe2, 1, 0)
+        if qd.static(merging):
+            if qd.static(not single):
+                near = closest(i, j, p, c, single)
+            d = separation(x[j], xi, torus, periodic)
+            mark += qd.select(d.dot(d) < near * near, tag(name), 0)
+    return alarm, mark
+
+
+@qd.func
 def _leave(
     i: qd.i32, p: Particles, x: Vectors, torus: Torus, c: BondNumbers, bonds: BondRows, m: Regions, single: qd.template(),
-    periodic: qd.template(), leaving: qd.template(),
+    periodic: qd.template(),
 ):  # fmt: skip
     """Drops the bonds of particle i that end: (bonds left, fingerprint of close ones)."""
     kept = 0
@@ -183,21 +240,19 @@ def _leave(
     column = bonds.column[0]
     reach2 = c.reach[0] * c.reach[0]
     for a in range(bonds.number[i]):
-        j = bonds.other[base + a * column]
+        name = bonds.partner[base + a * column]
+        j = bonds.where[name]
         d = separation(x[j], xi, torus, periodic)
         near = closest(i, j, p, c, single)
-        stay = 1
-        if qd.static(leaving):
-            most = between(c.splitting, i, j, p, single) * c.support[0]
-            apart, long = _apart(i, rest_base + 6 * a * column, j, d, p, bonds, m)
-            stay = qd.select(qd.sqrt(apart) > most, 0, 1)
-            stay = qd.select(between(c.flow, i, j, p, single) > 0.0, qd.select(long > reach2, 0, stay), stay)
+        most = qd.min(between(c.splitting, i, j, p, single), 1e9) * c.support[0]
+        apart, long = _apart(i, rest_base + 6 * a * column, j, d, p, bonds, m)
+        stay = qd.select(apart > most * most, 0, 1)
+        stay = qd.select(between(c.flow, i, j, p, single) > 0.0, qd.select(long > reach2, 0, stay), stay)
         if stay == 1:
             if kept < a:
-                bonds.partner[base + kept * column] = bonds.partner[base + a * column]
-                bonds.other[base + kept * column] = j
+                bonds.partner[base + kept * column] = name
                 _move(rest_base + 6 * a * column, rest_base + 6 * kept * column, bonds)
-            mark += qd.select(d.dot(d) < near * near, tag(p.id[j]), 0)
+            mark += qd.select(d.dot(d) < near * near, tag(name), 0)
             kept += 1
     return kept, mark
 
@@ -248,7 +303,6 @@ def _join(
                 put_place(at, qd.select(a == i, first, second), bonds)
                 put_place(at + 3 * column, qd.select(a == i, second, first), bonds)
                 bonds.partner[i * bonds.row[0] + number * column] = p.id[j]
-                bonds.other[i * bonds.row[0] + number * column] = j
             number += 1
     return number
 
@@ -256,22 +310,27 @@ def _join(
 @qd.func(requires_top_level=True)
 def update_regions(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: BondNumbers, bonds: BondRows, m: Regions,
-    single: qd.template(), uniform: qd.template(), periodic: qd.template(), leaving: qd.template(),
-    merging: qd.template(),
+    single: qd.template(), uniform: qd.template(), periodic: qd.template(), splitting: qd.template(),
+    merging: qd.template(), flowing: qd.template(),
 ):  # fmt: skip
     """Members leave and join at positions x, which regions have been fitted to; what then changed is fitted again."""
     for i in range(n):
         if p.inverse_mass[i] != 0.0:
             before = bonds.number[i]
-            kept, mark = _leave(i, p, x, torus, c, bonds, m, single, periodic, leaving)
-            m.changed[i] = qd.select(kept < before, 1, 0)
+            kept = before
+            alarm, mark = _look(i, p, x, torus, c, bonds, m, single, periodic, splitting, merging, flowing)
+            if alarm == 1:
+                kept, mark = _leave(i, p, x, torus, c, bonds, m, single, periodic)
+            changed = qd.select(kept < before, 1, 0)
             if qd.static(merging):
                 present = wanted(i, near, p, x, torus, c, single, uniform, periodic)
                 if present != mark:
                     more = _join(i, kept, p, x, near, torus, c, bonds, m, single, periodic)
-                    m.changed[i] = qd.select(more > kept, 1, m.changed[i])
+                    changed = qd.select(more > kept, 1, changed)
                     kept = more
-            settle(i, kept, p, c, bonds, single)
+            if changed == 1:
+                settle(i, kept, p, c, bonds, single)
+            m.changed[i] = changed
     for i in range(n):
         if m.changed[i] == 1:
             _fit(i, p, x, torus, bonds, m, uniform, periodic)

@@ -49,7 +49,8 @@ class Bonds:
         self.carried = carried_bonds(scheme, striped)
         self._table, self._counts = Table(BondNumbers), Uploaded(BondCounts)
         self._width, self._needed = (allocate_array(qd.i32, 1) for _ in range(2))
-        self._other, self._where = (allocate_array(qd.i32, 1) for _ in range(2))
+        self._where = allocate_array(qd.i32, 1)
+        self._wide = 0
         self._made: dict[str, tuple[tuple[Any, ...], Any]] = {}
         self.resize(1)
 
@@ -58,7 +59,7 @@ class Bonds:
         shaped = capacity if self.scheme == "shape_matching" else 1
         self._stiffness, self._scarcity = (allocate_array(qd.f32, capacity) for _ in range(2))
         self._offset, self._changed = allocate_array(vec3, shaped), allocate_array(qd.i32, shaped)
-        self._lightness, self._share = (allocate_array(qd.f32, shaped) for _ in range(2))
+        self._lightness, self._worst, self._share = (allocate_array(qd.f32, shaped) for _ in range(3))
         self._empty = allocate_array(qd.f32, 1), allocate_array(qd.i32, 1)
         self.capacity = capacity
 
@@ -92,13 +93,13 @@ class Bonds:
         if self.capacity < world.capacity:
             self.resize(world.capacity)
         partner, rest, number, strength = (world.carried[name] for name in ("partner", "rest", "number", "strength"))
-        if self._other.shape != partner.array.shape:
-            self._other = allocate_array(qd.i32, partner.array.shape[0])
+        if self._wide != partner.width:
+            self._wide = partner.width
             self._width.fill(partner.width)
         if self._where.shape[0] < world.next_id:
             self._where = allocate_array(qd.i32, int(1.5 * world.next_id))
         return self._same(
-            "rows", BondRows, partner.array, rest.array, number.array, strength.array, self._other, self._stiffness,
+            "rows", BondRows, partner.array, rest.array, number.array, strength.array, self._where, self._stiffness,
             self._scarcity, partner.row, partner.column, rest.row, self._width, self._needed,
         )  # fmt: skip
 
@@ -106,7 +107,9 @@ class Bonds:
         """The regions on the device; empty unless shapes are matched."""
         rotation = world.carried.get("rotation")
         arrays = (rotation.array, rotation.row, rotation.column) if rotation else (self._empty[0], *2 * self._empty[1:])
-        return self._same("regions", Regions, *arrays, self._offset, self._lightness, self._share, self._changed)
+        return self._same(
+            "regions", Regions, *arrays, self._offset, self._lightness, self._worst, self._share, self._changed
+        )
 
     def short_of_room(self) -> int:
         """Places a particle wanted beyond those in its row, or 0. Waits for the device."""
@@ -152,7 +155,7 @@ class Bonds:
         search, rows = world.neighbors, self.rows(world)
         update_stage(
             world.particles, world.particles.position if x is None else x, self._counts_of(world), search.list,
-            search.torus, self.numbers, rows, self.regions(world), self._where, SCHEMES.index(self.scheme), self.single,
+            search.torus, self.numbers, rows, self.regions(world), SCHEMES.index(self.scheme), self.single,
             world.uniform, search.periodic, self.splitting, self.merging, self.flowing,
         )  # fmt: skip
 

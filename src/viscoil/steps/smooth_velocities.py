@@ -4,6 +4,8 @@
 
 Printed with m_j/ρ_j alone, what i gains is not what j loses. Over smooth flows the sum is ε ⟨r²⟩/6 ∇²v, with ⟨r²⟩ the second
 moment of the kernel, so one pass is a kinematic viscosity ν = ε⟨r²⟩/(6Δt); larger ones take several passes.
+Velocities that differ because the fluid turns are mixed as well: XSPH brakes rotation. ``central`` mixes only what is along the
+line between two particles, 3 (v_ij·x̂_ij) x̂_ij: that keeps angular momentum, and is a viscosity of ε⟨r²⟩/(10Δt).
 Beside walls without slip the fluid takes their velocity, as far as they fill its neighbourhood.
 """
 
@@ -28,8 +30,8 @@ class SmoothingNumbers:
 @qd.func(requires_top_level=True)
 def smooth_velocities(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: SmoothingNumbers, f: PressureField,
-    velocity: Vectors, smoothed: Vectors, enclosed: qd.template(), single: qd.template(), uniform: qd.template(),
-    periodic: qd.template(),
+    velocity: Vectors, smoothed: Vectors, central: qd.template(), enclosed: qd.template(), single: qd.template(),
+    uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """One pass; ``enclosed``: there are walls."""
     for i in range(n):
@@ -57,7 +59,11 @@ def smooth_velocities(
                     if qd.static(not uniform):
                         wi = p.inverse_mass[i]
                         volume = p.volume[j] * 2.0 * wi / (wi + qd.max(p.inverse_mass[j], 0.0))
-                    change += pair * 2.0 * volume / (own + f.density[j]) * cubic(d.dot(d), h) * (velocity[j] - vi)
+                    r2 = d.dot(d)
+                    apart = velocity[j] - vi
+                    if qd.static(central):
+                        apart = 3.0 * apart.dot(d) / qd.max(r2, 1e-12 * h * h) * d
+                    change += pair * 2.0 * volume / (own + f.density[j]) * cubic(r2, h) * apart
             result += change
             if qd.static(enclosed):
                 clinging = qd.min(1e-6 * f.grip[i], f.wall[i])  # walls without slip have a friction of 1e6 here

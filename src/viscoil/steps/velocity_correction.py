@@ -23,7 +23,7 @@ matching: s_i falls by s_i dΔt while |g_i − x_i|/H > α_i (exponential). Neve
 
 import quadrants as qd
 
-from viscoil.particles import Ints, Particles, Vectors, vec3
+from viscoil.particles import Particles, Vectors, vec3
 from viscoil.sph.bonds import BondCounts, BondNumbers, BondRows, between, own, update_pairs
 from viscoil.sph.neighbors import NeighborList, Torus, separation
 from viscoil.sph.regions import Regions, fit_regions, forget, place_at, rotation_at, update_regions
@@ -57,7 +57,7 @@ def _pairs(
             rest_base = i * bonds.rest_row[0]
             column = bonds.column[0]
             for a in range(number):
-                j = bonds.other[base + a * column]
+                j = bonds.where[bonds.partner[base + a * column]]
                 rest = bonds.rest[rest_base + a * column]
                 d = separation(x[j], xi, torus, periodic)
                 r2 = qd.max(d.dot(d), 1e-30)
@@ -134,7 +134,7 @@ def shape_matching(
             rest_base = i * bonds.rest_row[0]
             column = bonds.column[0]
             for a in range(bonds.number[i]):
-                j = bonds.other[base + a * column]
+                j = bonds.where[bonds.partner[base + a * column]]
                 shape = m.lightness[j]
                 weight = bonds.stiffness[j] * shape
                 if qd.static(goal == 0):  # LATTICE
@@ -154,7 +154,7 @@ def shape_matching(
                 total = bonds.stiffness[i] * mean
             if qd.static(flowing):
                 for a in range(bonds.number[i]):
-                    j = bonds.other[base + a * column]
+                    j = bonds.where[bonds.partner[base + a * column]]
                     d = separation(x[j], xi, torus, periodic)
                     forget(i, rest_base + 6 * a * column, j, d, p, c, bonds, m, single)
             if p.inverse_mass[i] > 0.0:
@@ -169,20 +169,20 @@ def shape_matching(
 @qd.kernel(graph=True, fastcache=True)
 def update_stage(
     p: Particles, x: Vectors, k: BondCounts, near: NeighborList, torus: Torus, c: BondNumbers, bonds: BondRows, m: Regions,
-    where: Ints, scheme: qd.Template, single: qd.Template, uniform: qd.Template, periodic: qd.Template,
+    scheme: qd.Template, single: qd.Template, uniform: qd.Template, periodic: qd.Template,
     splitting: qd.Template, merging: qd.Template, flowing: qd.Template,
 ):  # fmt: skip
     """The set of bonds at positions x; for shape matching also the regions."""
-    find_ids(p.id, k.count[0], k.ids[0], where)
+    find_ids(p.id, k.count[0], k.ids[0], bonds.where)
     if qd.static(scheme == 2):  # SHAPES
-        fit_regions(p, x, k.count[0], torus, c, bonds, m, where, single, uniform, periodic)
+        fit_regions(p, x, k.count[0], torus, c, bonds, m, single, uniform, periodic, splitting)
         if qd.static(splitting or merging or flowing):
             update_regions(
-                p, x, k.count[0], near, torus, c, bonds, m, single, uniform, periodic, splitting or flowing, merging
+                p, x, k.count[0], near, torus, c, bonds, m, single, uniform, periodic, splitting, merging, flowing
             )
     else:
         update_pairs(
-            p, x, k.count[0], near, torus, c, bonds, where, single, uniform, periodic, splitting, merging, flowing
+            p, x, k.count[0], near, torus, c, bonds, single, uniform, periodic, splitting, merging, flowing
         )
 
 
