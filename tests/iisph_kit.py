@@ -6,7 +6,6 @@ import kit  # starts the backend
 from iisph_reference import Setting, Walls
 from viscoil.scene.schema import Scene
 from viscoil.simulate import Simulation
-from viscoil.solvers.iisph import SAMPLE_GAIN
 
 D, DT, RHO = 0.04, 0.002, 1000.0
 H = 2 * D
@@ -95,7 +94,7 @@ def walls(sim, velocity=(0.0, 0.0, 0.0)):
     """The boundary samples as they are now, all with one ``velocity``."""
     samples = sim.world.get("solid") >= 0
     x = sim.world.get("position")[samples].astype(float)
-    volume = SAMPLE_GAIN * sim.world.get("volume")[samples].astype(float)
+    volume = sim.world.get("volume")[samples].astype(float)
     return Walls(x, RHO * volume, np.tile(np.asarray(velocity, float), (len(x), 1)))
 
 
