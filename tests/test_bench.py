@@ -10,9 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from viscoil.bench import block, conformation, machine, paper, pvfs, report, stages, yardstick
+from viscoil.bench import block, conformation, iisph, machine, paper, pvfs, report, stages, yardstick
 from viscoil.cli import main
+from viscoil.scene.fill import fill_shape
 from viscoil.solvers.dcpbd import DCPBD
+from viscoil.solvers.iisph import IISPH
+from viscoil.solvers.iisph_matter import Stiffnesses, matter_of
 from viscoil.solvers.pvfs import PVFS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -166,9 +169,10 @@ def test_only_light_packages_are_needed():
         "import sys\n"
         "for name in ('matplotlib', 'trimesh', 'PIL', 'scipy'): sys.modules[name] = None\n"
         "import viscoil.bench.stages, viscoil.bench.report, viscoil.simulate, viscoil.cli\n"
-        "from viscoil.bench import block, pvfs\n"
+        "from viscoil.bench import block, iisph, pvfs\n"
         "block.scene(3000)\n"
         "pvfs.scene(pvfs.LOADS[0])\n"
+        "iisph.scene(iisph.LOADS[0])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -277,4 +281,67 @@ def test_the_command_for_springs_writes_a_file_and_names_mistakes(monkeypatch, c
         (["--loads", "1k", "--json", str(tmp_path / "no" / "file.json")], "there is no folder"),
     ):  # fmt: skip
         assert main(["bench", "pvfs", *arguments]) == 2
+        assert message in capsys.readouterr().err
+
+
+# --- velocity-corrected IISPH ------------------------------------------------------------------------------------------
+def test_steps_with_corrections_are_timed(monkeypatch):
+    monkeypatch.setattr(iisph, "ROUNDS", 1)
+    monkeypatch.setattr(iisph, "STEPS", 2)
+    small, lone = iisph.Load("small", 3.0, 12, 0.05, 9.81, 10.0), iisph.Load("lone", 3.0, 0, 0.0, 1.0, None)
+    monkeypatch.setattr(iisph, "LOADS", [small, lone])
+    chosen = ["none", "springs_plastic", "shape_matching"]
+    result = iisph.main(["small", "lone"], "cpu", None, chosen, 3)
+    rows = result["rows"]
+    assert [(row["name"], row["correction"]) for row in rows] == [(name, c) for name in ("small", "lone") for c in chosen]
+    for row in rows:
+        assert row["particles"] > 100 and (row["boundary"] > 0) is (row["name"] == "small") and row["iterations"] == 3
+        assert row["seconds"] >= row["fastest"] > 0 and row["cpu"] > 0 and row["bytes"] is None
+        assert row["rate"] == pytest.approx(3 * row["particles"] / row["seconds"]) and 10 < row["neighbours"] < 40
+        assert list(row["stages"]) == list(IISPH.stages)
+        assert row["share"] == pytest.approx(row["stages"]["correction"] / sum(row["stages"].values()))
+        assert (row["bonds"] > 5) is (row["correction"] != "none")
+    text = iisph.table({**result, "machine": {**result["machine"], "load": 1000.0}})
+    assert "small, springs_plastic:" in text and "small, none:" not in text and "was busy (load 1000" in text
+    assert "16.4 %" in text and "pressure" in text
+    cheap = {**rows[1], "share": 0.2}
+    assert "20.0 % of a step, less than the 25 %" in iisph.table({**result, "rows": [cheap]})
+    assert "30.0 % of a step, not less than" in iisph.table({**result, "rows": [{**cheap, "share": 0.3}]})
+
+
+def test_loads_of_corrections_are_the_papers():
+    press, million = iisph.LOADS
+    assert press.wanted == pytest.approx(1e3 / 60) and million.wanted == 8
+    scene = iisph.scene(press)
+    ball = fill_shape(scene.fluid[0].shape, scene.spacing)
+    assert len(ball) == 8217 and scene.solver.iterations == 5 and scene.solver.tolerance == 0
+    assert [solid.boundary for solid in scene.solid] == ["particles", "particles"]
+    plate = scene.solid[1]  # stands when times are taken
+    assert plate.motion[-1].time < iisph.pressing(press) * scene.time.frame_time
+    assert plate.motion[-1].position[1] == pytest.approx(-0.25)
+    assert len(fill_shape(iisph.scene(million).fluid[0].shape, scene.spacing)) == pytest.approx(1e6, rel=1e-3)
+    for correction in iisph.CORRECTIONS:  # none of them has to shorten its steps
+        params = iisph.scene(press, correction).solver
+        if correction != "none":
+            stiffness = Stiffnesses(scene.spacing, params.support * scene.spacing, params)
+            assert stiffness.longest_step(matter_of(scene.material["ball"], params, "ball")) > iisph.STEP
+    plain = iisph.bytes_per_step(30, 0, 5, "none")
+    assert iisph.bytes_per_step(30, 0, 6, "none") - plain == 2 * 4 * 30 + 110
+    assert iisph.bytes_per_step(30, 28, 5, "springs") - plain == 12 * 28 + 160
+
+
+def test_the_command_for_corrections_writes_a_file_and_names_mistakes(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(iisph, "ROUNDS", 1)
+    monkeypatch.setattr(iisph, "STEPS", 1)
+    monkeypatch.setattr(iisph, "LOADS", [iisph.Load("press", 2.5, 0, 0.0, 9.81, None)])
+    file = tmp_path / "corrections.json"
+    arguments = ["--corrections", "springs", "--iterations", "2", "--device", "cpu", "--json", str(file)]
+    assert main(["bench", "iisph", *arguments]) == 0
+    assert "press, springs:" in capsys.readouterr().out
+    assert [row["correction"] for row in json.loads(file.read_text())["rows"]] == ["springs"]
+    for arguments, message in (
+        (["--loads", "pres"], 'no load "pres"'), (["--corrections", "spring"], 'no "spring"'),
+        (["--iterations", "1"], "at least 2"), (["--json", str(tmp_path / "no" / "file.json")], "there is no folder"),
+    ):  # fmt: skip
+        assert main(["bench", "iisph", *arguments]) == 2
         assert message in capsys.readouterr().err

@@ -219,7 +219,8 @@ def test_turning_is_nobodys_business(name):
     assert np.abs(state(sim)[1] - state(quiet)[1]).max() < 1e-3  # of float32 places: 1e-8 m/Δt · k
 
 
-def test_two_in_one_place_part():
+def test_two_in_one_place_do_no_harm():
+    """Kernels without a slope at r = 0 never part them; nothing becomes infinite, and twice the same comes out."""
     x = cloud((4, 4, 4))
     x[20] = x[21]
     runs = []
@@ -229,7 +230,6 @@ def test_two_in_one_place_part():
             sim.step()
         runs.append(state(sim)[0])
     assert np.isfinite(runs[0]).all() and np.array_equal(*runs)
-    assert np.linalg.norm(runs[0][20] - runs[0][21]) > 1e-6
 
 
 def test_reference_knows_the_kernel_we_use():
@@ -237,8 +237,7 @@ def test_reference_knows_the_kernel_we_use():
     x = cloud() + 0.02
     sim = made(x, None, {}, solid=[PLATE])
     s: Setting = setting(sim)
-    reference = Pressure(x, s.mass, s.rho0, s.h, s.dt, walls(sim)).rho
     sim.advance_frame()
-    moved = state(sim)[0]
-    reference = Pressure(moved, s.mass, s.rho0, s.h, s.dt, walls(sim)).rho
+    seen = walls(sim)
+    reference = Pressure(state(sim)[0], s.mass, s.rho0, s.h, s.dt, seen).rho
     assert np.abs(sim.frame(["density"])["density"] / reference - 1).max() < 1e-4

@@ -214,7 +214,7 @@ def test_wrong_values_are_named(solver, words):
 
 def test_stiff_springs_shorten_the_step_and_say_so():
     """k S Δt² 2/(3m) = 4 is the limit of stability: 3000 N/m at 2 ms; ten times that needs steps √10 times shorter."""
-    sim = made(cloud((5, 5, 5), 0.02, 1.0), None, {"correction": "springs", "spring_stiffness": 30000.0})
+    sim = made(cloud((5, 5, 5), 0.02, 1.0), None, {"correction": "springs", "spring_stiffness": 30000.0, "stability": 2.5})
     sim.world.set("velocity", np.random.default_rng(0).normal(size=(125, 3)).astype(np.float32) * 0.2)
     start = sim.metrics()["kinetic_energy"]
     for _ in range(10):

@@ -8,17 +8,16 @@ on a busy machine disturb less.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 
 from viscoil import backend
+from viscoil.bench import rounds
 
 ROUNDS = 5  # measured per row; the median counts
 STEPS = 10  # per round, and per frame
 SUPPORT = 0.05  # h [m]
-BUSY = 0.5  # load per core from which other programs disturb the measurement
 GRAVITY = 0.001  # ĝ = g τ²/h: a pile of ten h is then compressed by a tenth
 MATTER = {"k_spring": 0.3, "alpha": 0.3, "gamma": 0.1}  # the paper's plastic material
 ANCHORS = (
@@ -81,49 +80,19 @@ def bytes_per_step(neighbours: float, ends: float) -> float:
     return (6 if ends else 5) * 4 * neighbours + 7 * 90 + 32 * ends
 
 
-def _steps(sim: Any, precise: bool) -> tuple[float, dict[str, float]]:
-    """(seconds per step, seconds per step and stage) of one round."""
-    from viscoil.solvers.pvfs_matter import TAU
-
-    world = sim.world
-    before, world.stages.precise = world.stages.precise, precise
-    world.stages.taken()
-    backend.synchronise()
-    begin = perf_counter()
-    for _ in range(STEPS):
-        sim.solver.step(world, TAU)
-    backend.synchronise()
-    seconds = perf_counter() - begin
-    world.stages.precise = before
-    return seconds / STEPS, {name: value / STEPS for name, value in world.stages.taken().items()}
-
-
 def measure(load: Load, device: str, threads: int | None, relaxation: str = "auto") -> dict[str, Any]:
     """Seconds per step of a run and of the solver alone, and the split; medians of several rounds."""
     from viscoil.simulate import Simulation
+    from viscoil.solvers.pvfs_matter import TAU
 
     sim = Simulation(scene(load, relaxation), device=device, threads=threads)
     sim.advance_frame()  # compiles, freezes springs, makes lists and rows long enough
-    _steps(sim, True)
-    run, work, step, parts = [], [], [], []
-    for _ in range(ROUNDS):  # taking turns: a busy moment of the machine meets all of them
-        backend.synchronise()
-        begin, before = perf_counter(), process_time()
-        sim.advance_frame()
-        backend.synchronise()
-        run.append((perf_counter() - begin) / STEPS)
-        work.append((process_time() - before) / STEPS)
-        step.append(_steps(sim, False)[0])
-        parts.append(_steps(sim, True)[1])
-    world, seconds = sim.world, float(np.median(run))
-    springs = sim.solver.metrics()["springs"]
-    stages = {name: float(np.median([part.get(name, 0.0) for part in parts])) for name in sim.solver.stages}
-    neighbours = float(world.neighbors.list.count.to_numpy()[: world.count].mean())
+    times = rounds.timed(sim, STEPS, TAU, ROUNDS)
+    world, neighbours, springs = sim.world, rounds.listed_neighbours(sim), sim.solver.metrics()["springs"]
     return {
         "name": load.name, "particles": world.fluid_count, "relaxation": sim.solver.form, "springs": springs,
-        "neighbours": neighbours, "seconds": seconds, "fastest": float(min(run)), "step": float(np.median(step)),
-        "cpu": float(np.median(work)),
-        "rate": world.fluid_count / seconds, "wanted": load.wanted, "paper": load.paper, "stages": stages,
+        "neighbours": neighbours, **times, "rate": world.fluid_count / times["seconds"], "wanted": load.wanted,
+        "paper": load.paper,
         "bytes": bytes_per_step(neighbours, 2 * springs) * world.count if backend.current().is_gpu else None,
     }  # fmt: skip
 
@@ -153,14 +122,13 @@ def table(result: dict[str, Any]) -> str:
         f"{'solver ms':>9} {'CPU ms':>7} {'asked ms':>8} {'2005 ms':>7} {'Mp·st/s':>8} {'TB/s':>5}  share of stages"
     ]
     for row in result["rows"]:
-        whole = sum(row["stages"].values())
-        shares = ", ".join(f"{name} {100 * value / whole:.0f} %" for name, value in row["stages"].items() if value)
         wanted, paper = (f"{row[key]:.0f}" if row[key] else "" for key in ("wanted", "paper"))
         moved = f"{row['bytes'] / row['step'] / 1e12:.2f}" if row["bytes"] else ""
         lines.append(
             f"{row['name']:10} {row['particles']:>9,} {row['relaxation']:>10} {row['springs']:>7.1f} "
             f"{row['neighbours']:>10.1f} {1e3 * row['seconds']:>8.2f} {1 / row['seconds']:>8.1f} {1e3 * row['step']:>9.2f} "
-            f"{1e3 * row['cpu']:>7.1f} {wanted:>8} {paper:>7} {row['rate'] / 1e6:>8.3f} {moved:>5}  {shares}"
+            f"{1e3 * row['cpu']:>7.1f} {wanted:>8} {paper:>7} {row['rate'] / 1e6:>8.3f} {moved:>5}  "
+            f"{rounds.shares(row['stages'])}"
         )
     for row in result["rows"]:
         if row["springs"]:
@@ -171,8 +139,7 @@ def table(result: dict[str, Any]) -> str:
                 f"{row['springs']:.0f} springs and {row['neighbours']:.0f} listed neighbours per particle)"
             )
     lines.append("ms/step: in a run, median of frames; CPU ms: of all cores together; 2005: a frame with surface and display")
-    if result["machine"]["load"] > BUSY * result["machine"]["cores"] and not result["machine"]["gpu"]:
-        lines.append(f"The machine was busy (load {result['machine']['load']:g} before the start): times are too long.")
+    lines += rounds.busy(result["machine"])
     for anchor in result["anchors"]:
         lines.append(f"beside: {anchor['rate'] / 1e6:.1f} Mp·st/s, {anchor['source']} (no springs, no viscosity)")
     return "\n".join(lines)

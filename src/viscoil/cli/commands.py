@@ -370,6 +370,33 @@ def bench_pvfs(
 
 
 @bench.command(
+    name="iisph",
+    help_epilogue="Examples:\n  viscoil bench iisph --threads 2\n  viscoil bench iisph --loads 1m --device cuda\n"
+    "  viscoil bench iisph --corrections springs,shape_matching --iterations 2",
+)
+def bench_iisph(
+    *, loads: str = "press", corrections: str = "all", iterations: int = 5, json: Path | None = None,
+    machine: Machine | None = None,
+) -> int:  # fmt: skip
+    """Steps of velocity-corrected IISPH (Takahashi et al. 2014): every correction, its share of a step.
+
+    Parameters
+    ----------
+    loads
+        Which, separated by commas: press (a ball of 8.2k particles between plates), 1m (a million on a plane), or all.
+    corrections
+        none, springs, springs_plastic, position_based, shape_matching, separated by commas, or all.
+    iterations
+        Pressure iterations per step, all of them made; the paper has 5 in Fig. 3 and mostly 2 else.
+    json
+        File for the results.
+    """
+    from viscoil.cli import results
+
+    return results.bench_iisph(loads, corrections, iterations, json, machine or Machine())
+
+
+@bench.command(
     name="export",
     help_epilogue="Examples:\n  viscoil bench export\n  viscoil bench export --particles 20000 --frames 50 --formats usd,abc",
 )

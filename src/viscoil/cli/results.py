@@ -99,14 +99,13 @@ def bench_stages(solver: str, particles: str, iterations: int, file: Path | None
         raise SceneError(f'--particles: expected counts separated by commas, e.g. 20000,100000; got "{particles}"')
     if iterations < 1:
         raise SceneError(f"--iterations: expected a whole number, at least 1; got {iterations}")
-    if file is not None and not file.absolute().parent.is_dir():
-        raise SceneError(f"--json: there is no folder {file.absolute().parent}; expected a file in an existing folder")
+    _check_folder(file)
     check_machine(machine)
     from viscoil.bench import report, stages
 
     result = stages.main(
         solver=solver, particles=counts, device=machine.device, threads=machine.threads, json=file,
-        iterations=iterations, say=lambda text: print(text, file=sys.stderr),
+        iterations=iterations, say=_aside,
     )  # fmt: skip
     for title, columns, rows in report.tables(result):
         show.table(columns, rows, title)
@@ -124,6 +123,34 @@ def _chosen_loads(text: str, known: list[str]) -> list[str]:
     return names
 
 
+def _some_of(text: str, known: list[str], option: str) -> list[str]:
+    """Names separated by commas."""
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in known:
+            raise SceneError(f'{option}: no "{name}".{did_you_mean(name, known)} Expected some of: {listed(known)}')
+    return names
+
+
+def _check_folder(file: Path | None) -> None:
+    """Before anything is measured: results will have a place."""
+    if file is not None and not file.absolute().parent.is_dir():
+        raise SceneError(f"--json: there is no folder {file.absolute().parent}; expected a file in an existing folder")
+
+
+def _aside(text: str) -> None:
+    """What is being done, beside the results."""
+    print(text, file=sys.stderr)
+
+
+def _keep(file: Path | None, result: Any) -> None:
+    """Results into a file, where one was asked for."""
+    if file is not None:
+        from viscoil.io.atomic import write_atomic
+
+        write_atomic(file, json.dumps(result, indent=2).encode())
+
+
 def bench_conformation(
     loads: str, density: int | None, projection: str, compare: bool, file: Path | None, machine: Any
 ) -> int:
@@ -132,14 +159,9 @@ def bench_conformation(
     from viscoil.bench import conformation as bench
 
     names = _chosen_loads(loads, [load.name for load in bench.LOADS])
-    result = bench.main(
-        names, machine.device, machine.threads, density, projection, compare, say=lambda text: print(text, file=sys.stderr)
-    )
+    result = bench.main(names, machine.device, machine.threads, density, projection, compare, say=_aside)
     print(bench.table(result))
-    if file is not None:
-        from viscoil.io.atomic import write_atomic
-
-        write_atomic(file, json.dumps(result, indent=2).encode())
+    _keep(file, result)
     return 0
 
 
@@ -148,19 +170,29 @@ def bench_pvfs(loads: str, relaxation: str, file: Path | None, machine: Any) -> 
     from viscoil.bench import pvfs as bench
 
     names = _chosen_loads(loads, [load.name for load in bench.LOADS])
-    forms, known = [name.strip() for name in relaxation.split(",")], ["auto", "coloured", "sequential", "jacobi"]
-    for name in forms:
-        if name not in known:
-            raise SceneError(f'--relaxation: no "{name}".{did_you_mean(name, known)} Expected some of: {listed(known)}')
-    if file is not None and not file.absolute().parent.is_dir():
-        raise SceneError(f"--json: there is no folder {file.absolute().parent}; expected a file in an existing folder")
+    forms = _some_of(relaxation, ["auto", "coloured", "sequential", "jacobi"], "--relaxation")
+    _check_folder(file)
     check_machine(machine)
-    result = bench.main(names, machine.device, machine.threads, forms, say=lambda text: print(text, file=sys.stderr))
+    result = bench.main(names, machine.device, machine.threads, forms, say=_aside)
     print(bench.table(result))
-    if file is not None:
-        from viscoil.io.atomic import write_atomic
+    _keep(file, result)
+    return 0
 
-        write_atomic(file, json.dumps(result, indent=2).encode())
+
+def bench_iisph(loads: str, corrections: str, iterations: int, file: Path | None, machine: Any) -> int:
+    """Steps of IISPH."""
+    from viscoil.bench import iisph as bench
+
+    names = _chosen_loads(loads, [load.name for load in bench.LOADS])
+    known = list(bench.CORRECTIONS)
+    chosen = known if corrections == "all" else _some_of(corrections, known, "--corrections")
+    if iterations < 2:
+        raise SceneError(f"--iterations: expected a whole number, at least 2; got {iterations}")
+    _check_folder(file)
+    check_machine(machine)
+    result = bench.main(names, machine.device, machine.threads, chosen, iterations, say=_aside)
+    print(bench.table(result))
+    _keep(file, result)
     return 0
 
 
@@ -174,11 +206,8 @@ def bench_export(particles: int, frames: int, formats: str, what: str, file: Pat
     chosen = [name.strip() for name in formats.split(",") if name.strip()]
     for name in chosen or [""]:
         check(name or "vtk", what)
-    result = bench.main(particles, frames, chosen, what, say=lambda text: print(text, file=sys.stderr))
+    result = bench.main(particles, frames, chosen, what, say=_aside)
     title, columns, rows = bench.table(result)
     show.table(columns, rows, title)
-    if file is not None:
-        from viscoil.io.atomic import write_atomic
-
-        write_atomic(file, json.dumps(result, indent=2).encode())
+    _keep(file, result)
     return 1 if any("error" in row for row in result["rows"]) else 0

@@ -36,7 +36,6 @@ class PressureNumbers:
     support: Floats  # H [m]
     relaxation: Floats  # ω
     warm: Floats  # share of the last step's pressure to start from
-    sample_gain: Floats  # factor on the volumes of boundary samples
     wall_viscosity: Floats  # ν_b of Akinci's friction [m²/s]
     tolerance: Floats  # mean compression that ends the iterations
     movers: Ints  # fluid particles
@@ -130,8 +129,6 @@ def weigh(
                 slope = volume * cubic_gradient(r2, h) * d
                 if qd.static(bounded):
                     if p.inverse_mass[j] == 0.0:
-                        weight *= c.sample_gain[0]
-                        slope *= c.sample_gain[0]
                         wall += weight
                         toward += slope
                         flux += slope.dot(velocity[j])

@@ -241,7 +241,8 @@ class Built:
             if solid.boundary != "particles":
                 continue
             rest = sample_surface(solid.shape, scene.spacing, solid.container)
-            volume = self.world.lattice.sample_factor * sample_volumes(rest, self.world.support, self.world.lattice.kernel)
+            gain = scene.solver.sample_gain * self.world.lattice.sample_factor
+            volume = gain * sample_volumes(rest, self.world.support, self.world.lattice.kernel)
             rotation, position = self.world.solids.pose(index, self.world.time)
             placed = rest @ rotation.T + position
             once = _inside_period(placed, scene.domain)

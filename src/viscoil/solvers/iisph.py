@@ -47,7 +47,6 @@ from viscoil.units import Count, PositiveTime, Quantity, Slider
 FEWEST = 2  # pressure iterations of a step
 ONE_PASS = 0.8  # strength of XSPH in one pass; beyond 1 it would overshoot
 MOST_PASSES = 10  # of XSPH in one step
-SAMPLE_GAIN = 1.14  # of boundary samples: with mirrored pressure a column then neither sinks nor swells, measured
 SLOPES = ("slope_x", "slope_y", "slope_z")
 BOND_REACH = 1.001  # supports within which what is frozen is bonded: on a lattice some lie at exactly one
 
@@ -112,6 +111,7 @@ class IISPHParams(SolverParams):
     """what differs for single materials, by name: spring_stiffness, rigidity, lower_limit, ..."""
 
     density_kernel: ClassVar[int] = 2  # the cubic spline
+    sample_gain: ClassVar[float] = 1.14  # with mirrored pressure a column then neither sinks nor swells, measured
 
 
 class IISPH(Method):
@@ -321,7 +321,6 @@ class IISPH(Method):
         return k, self._pressure.set(
             dt=dt, support=world.support, relaxation=p.relaxation, warm=p.warm_start, tolerance=p.tolerance,
             movers=world.fluid_count, iterations=p.iterations, least=FEWEST, wall_viscosity=p.wall_viscosity,
-            sample_gain=SAMPLE_GAIN,
         )  # fmt: skip
 
     def _advect(self, world: Any, k: StepNumbers) -> None:

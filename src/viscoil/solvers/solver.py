@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 from viscoil import backend
 from viscoil.model import Model
@@ -25,6 +25,8 @@ class SolverParams(Model):
     """neighbours are listed within (1 + margin) h: a list that stays good while particles move in the iterations"""
     contact_radius: Annotated[float, Quantity("number", above=0.0, at_most=1.0)] = 0.5
     """distance kept from solids, in particle spacings"""
+
+    sample_gain: ClassVar[float] = 1.0  # how much more than their volume boundary samples weigh with the method
 
     @property
     def density_kernel(self) -> int:

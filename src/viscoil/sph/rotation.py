@@ -69,18 +69,23 @@ def whole_turn(q: vec4) -> vec4:
 
 
 @qd.func
-def _curvature(k: mat3) -> mat3:
-    """tr S · 1 − S of K."""
-    return k.trace() * qd.Matrix.identity(qd.f32, 3) - 0.5 * (k + k.transpose())
-
-
-@qd.func
-def _definite(h: mat3) -> qd.i32:
-    """Whether a symmetric matrix is safely positive definite."""
-    third = h.trace() / 3.0
-    minor = h[0, 0] * h[1, 1] - h[0, 1] * h[0, 1]
-    positive = qd.select(third > 0.0, qd.select(h[0, 0] > 0.0, qd.select(minor > 0.0, 1, 0), 0), 0)
-    return qd.select(h.determinant() > 1e-3 * third * third * third, positive, 0)
+def _step(k: mat3):
+    """(remaining turn ω [rad] of K = A Rᵀ by Newton's method, whether that is to be trusted; else the step is a damped one)."""
+    t = k.trace()
+    axial = vec3(k[2, 1] - k[1, 2], k[0, 2] - k[2, 0], k[1, 0] - k[0, 1])
+    a, b, c = t - k[0, 0], t - k[1, 1], t - k[2, 2]  # h = tr S · 1 − S
+    d, e, f = -0.5 * (k[1, 2] + k[2, 1]), -0.5 * (k[0, 2] + k[2, 0]), -0.5 * (k[0, 1] + k[1, 0])
+    first = vec3(b * c - d * d, d * e - c * f, d * f - b * e)  # columns of its adjugate
+    second = vec3(first[1], a * c - e * e, e * f - a * d)
+    third = vec3(first[2], second[2], a * b - f * f)
+    det = a * first[0] + f * first[1] + e * first[2]
+    mean = 2.0 * t / 3.0
+    sound = qd.select(mean > 0.0, qd.select(a > 0.0, qd.select(third[2] > 0.0, 1, 0), 0), 0)  # positive definite
+    sound = qd.select(det > 1e-3 * mean * mean * mean, sound, 0)
+    omega = axial / (qd.abs(t) + 1e-9)  # Müller et al. 2016
+    if sound == 1:
+        omega = (axial[0] * first + axial[1] * second + axial[2] * third) / det
+    return omega, sound
 
 
 @qd.func
@@ -95,7 +100,7 @@ def _from_anywhere(a: mat3) -> vec4:
     ])  # fmt: skip
     n += 2.0 * qd.Matrix.identity(qd.f32, 4)  # no eigenvalue is below −√3 |A|
     for _ in range(16):
-        n /= n.trace()
+        n *= 1.0 / n.trace()
         n = n @ n
     best = vec4(n[0, 0], n[1, 0], n[2, 0], n[3, 0])
     for c in qd.static(range(1, 4)):
@@ -112,21 +117,20 @@ def rotation_near(a: mat3, start: vec4) -> vec4:
     size = a.norm()
     if size > 0.0:
         scaled = a / size
-        if _definite(_curvature(scaled @ rotation_matrix(q).transpose())) == 0:
-            q = _from_anywhere(scaled)
-        left = 8
+        left = 9
+        begun = 0
         while left > 0:
-            k = scaled @ rotation_matrix(q).transpose()
-            axial = vec3(k[2, 1] - k[1, 2], k[0, 2] - k[2, 0], k[1, 0] - k[0, 1])
-            h = _curvature(k)
-            omega = axial / (qd.abs(k.trace()) + 1e-9)  # the damped step of Müller et al. 2016
-            if _definite(h) == 1:
-                omega = h.inverse() @ axial
-            size2 = omega.dot(omega)
-            omega /= qd.max(qd.sqrt(size2), 1.0)  # at most about a radian at a time
-            q = _product(vec4(0.5 * omega[0], 0.5 * omega[1], 0.5 * omega[2], 1.0), q)  # Cayley's form of exp, exact to ω³
-            q /= qd.sqrt(q.dot(q))
-            left = qd.select(size2 < 1e-6, 0, left - 1)  # what is left of the error is below a rounding
+            omega, sound = _step(scaled @ rotation_matrix(q).transpose())
+            if begun == 0 and sound == 0:
+                q = _from_anywhere(scaled)
+                left -= 1
+            else:
+                size2 = omega.dot(omega)
+                omega *= 0.5 / qd.max(qd.sqrt(size2), 1.0)  # at most about a radian at a time
+                q = _product(vec4(omega[0], omega[1], omega[2], 1.0), q)  # Cayley's form of exp, exact to ω³
+                q /= qd.sqrt(q.dot(q))
+                left = qd.select(size2 < 1e-6, 0, left - 1)  # what is left of the error is below a rounding
+            begun = 1
     return q
 
 

@@ -15,6 +15,7 @@ from viscoil.validation.takahashi import RHO, STEP, D, per_step, pressures
 G = 9.81
 TOLERANCE = 1e-3
 WALLS = ("particles", "distance")
+FIRST = {"particles": (1.6, 0.4), "distance": (1.0, 0.2)}
 
 
 def _scene(quick: bool, boundary: str, warm: float) -> dict[str, Any]:
@@ -96,7 +97,8 @@ def _measure(trial: Trial) -> Outcome:
             at_most(f"{boundary}: mean compression the last iterations predict, worst frame", run["error"], 1.05 * TOLERANCE),
             Check(f"{boundary}: pressure gradient, in ρg", pool["slope"], 1.0, 0.06),
             at_most(f"{boundary}: scatter of layers about the line, in the pressure at the floor", pool["noise"], 0.02),
-            Check(f"{boundary}: pressure of the layer at the floor, in the line's", pool["first"], 1.0, 0.3),
+            # One layer of samples that mirror a pressure pushes less than fluid would, so that the layer beside it has more.
+            Check(f"{boundary}: pressure of the layer at the floor, in the line's", pool["first"], *FIRST[boundary]),
             Check(f"{boundary}: the column sank by", run["sunk"], 0.0, 0.02),
             at_most(f"{boundary}: kinetic energy at rest / potential energy", run["energy"], 5e-4),
             at_most(f"{boundary}: iterations with a warm start / without", run["iterations"] / cold["iterations"], 0.8),

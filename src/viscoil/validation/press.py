@@ -43,14 +43,15 @@ def pressed(sim: Any, every: int = 4) -> dict[str, Any]:
     from viscoil.errors import SimulationFailed
     from viscoil.surface.volume import mesh_volume
 
-    rows: dict[str, list[float]] = {name: [] for name in ("time", "volume", "spread", "iterations", "speed", "energy")}
+    names = ("time", "volume", "spread", "iterations", "speed", "energy", "retries")
+    rows: dict[str, list[float]] = {name: [] for name in names}
     meshes: list[tuple[float, float]] = []
     failed = np.nan
     try:
         for frame in sim.frames():
             row = sim.metrics()
             outward, count = spread(frame["position"]), per_step(row)
-            found = (row["time"], row["volume"], outward, count, row["speed_max"], row["kinetic_energy"])
+            found = (row["time"], row["volume"], outward, count, row["speed_max"], row["kinetic_energy"], row["retries"])
             for name, value in zip(rows, found, strict=True):
                 rows[name].append(float(value))
             if frame.index % every == 0:
