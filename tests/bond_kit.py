@@ -15,6 +15,7 @@ from viscoil.steps.bonding import Bonds
 from viscoil.world import World
 
 D, H, DT, MASS = 0.04, 0.08, 0.002, 0.064
+LATTICE = calibrate(D, H)
 COMMON = {
     "stiffness": 0.2, "lower": 0.0, "weakening": 0.0, "yielding": 0.02, "merging": 0.0, "splitting": NEVER, "flow": 0.0,
     "flow_yield": 0.0,
@@ -36,7 +37,7 @@ class Bench:
     """A world of particles at rest with bonds, frozen at the start."""
 
     def __init__(self, x, scheme="springs", *materials, freeze=True, inverse_mass=1.0, material=0, box=None, **options):
-        self.world = World(D, H, calibrate(D, H), [], box, 1.01 * H)
+        self.world = World(D, H, LATTICE, [], box, 1.01 * H)
         self.bonds = Bonds(scheme, **options)
         self.world.carry(self.bonds.carried)
         n = len(x)

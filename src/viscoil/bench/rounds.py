@@ -13,8 +13,11 @@ from viscoil import backend
 BUSY = 0.5  # load per core from which other programs disturb the measurement
 
 
-def _steps(sim: Any, steps: int, dt: float, precise: bool) -> tuple[float, dict[str, float]]:
-    """(seconds per step, seconds per step and stage) of ``steps`` steps of ``dt`` [s]."""
+def timed_steps(sim: Any, steps: int, dt: float, precise: bool) -> tuple[float, dict[str, float]]:
+    """(seconds per step, seconds per step and stage) of ``steps`` steps of ``dt`` [s].
+
+    ``precise``: every stage is waited for.
+    """
     world = sim.world
     before, world.stages.precise = world.stages.precise, precise
     world.stages.taken()
@@ -31,7 +34,7 @@ def _steps(sim: Any, steps: int, dt: float, precise: bool) -> tuple[float, dict[
 def timed(sim: Any, steps: int, dt: float, rounds: int) -> dict[str, Any]:
     """Seconds per step: in a run ("seconds", "fastest"), of the solver alone ("step"), of all cores in a run ("cpu"), and by
     stage ("stages"); medians of ``rounds``. A frame has ``steps`` steps of ``dt`` [s]. Everything is compiled before."""
-    _steps(sim, steps, dt, True)
+    timed_steps(sim, steps, dt, True)
     run, work, step, parts = [], [], [], []
     for _ in range(rounds):
         backend.synchronise()
@@ -40,8 +43,8 @@ def timed(sim: Any, steps: int, dt: float, rounds: int) -> dict[str, Any]:
         backend.synchronise()
         run.append((perf_counter() - begin) / steps)
         work.append((process_time() - before) / steps)
-        step.append(_steps(sim, steps, dt, False)[0])
-        parts.append(_steps(sim, steps, dt, True)[1])
+        step.append(timed_steps(sim, steps, dt, False)[0])
+        parts.append(timed_steps(sim, steps, dt, True)[1])
     return {
         "seconds": float(np.median(run)), "fastest": float(min(run)), "step": float(np.median(step)),
         "cpu": float(np.median(work)),

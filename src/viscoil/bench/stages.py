@@ -16,6 +16,7 @@ import numpy as np
 
 from viscoil import backend
 from viscoil.bench import block, machine, paper, passes, yardstick
+from viscoil.bench.rounds import timed_steps
 from viscoil.errors import SimulationFailed
 
 FORMAT = 1
@@ -71,20 +72,6 @@ class _Start:
             world.set(name, values[ids])
 
 
-def _steps(sim: Any, number: int, dt: float, precise: bool) -> tuple[float, dict[str, float]]:
-    """(seconds per step, seconds per step and stage) of ``number`` steps."""
-    world = sim.world
-    world.stages.precise = precise
-    world.stages.taken()
-    backend.synchronise()
-    begin = perf_counter()
-    for _ in range(number):
-        sim.solver.step(world, dt)
-    backend.synchronise()
-    seconds = perf_counter() - begin
-    return seconds / number, {name: value / number for name, value in world.stages.taken().items()}
-
-
 def _search(sim: Any) -> tuple[float, float]:
     """Seconds of a sort into cells and of a list, each alone."""
     ours = yardstick.Ours(sim.world, sim.solver)
@@ -111,20 +98,20 @@ def measure(scene: Any, device: str, threads: int | None, rounds: int = ROUNDS) 
     world, dt, iterations = sim.world, block.step_length(scene.method), scene.solver.iterations
     as_in_a_run = world.stages.precise
     for precise in (True, as_in_a_run):  # compiles
-        _steps(sim, 1, dt, precise)
-    one, _ = _steps(sim, 1, dt, as_in_a_run)
+        timed_steps(sim, 1, dt, precise)
+    one, _ = timed_steps(sim, 1, dt, as_in_a_run)
     number = int(np.clip(SECONDS_PER_ROUND / one, 1, MOST_STEPS))
     start = _Start(world)
     whole, parts, frames = [], [], []
     for _ in range(rounds):  # taking turns: a busy moment of the machine meets all of them
         start.restore(world)
-        whole.append(_steps(sim, number, dt, as_in_a_run)[0])
+        whole.append(timed_steps(sim, number, dt, as_in_a_run)[0])
         start.restore(world)
         begin = perf_counter()
         sim.advance_frame()
         frames.append((perf_counter() - begin) / block.STEPS_PER_FRAME)
         start.restore(world)
-        parts.append(_steps(sim, number, dt, True))
+        parts.append(timed_steps(sim, number, dt, True))
     precise, seconds = min(parts, key=lambda part: part[0])
     bad, _ = world.read_status()
     if world.neighbors.overflow() or bad is not None:

@@ -43,7 +43,7 @@ def _measure(trial: Trial) -> Outcome:
     differ = np.abs(springs["height"] - pairs["height"]).max()
     checks = [
         at_most("springs and position-based: largest difference of heights, in the fall", differ, 1e-3),
-        Check("position-based 0.1: rebound, in the fall", pairs["back"], 0.48, 0.2 if trial.quick else 0.1),
+        Check("position-based 0.1: rebound, in the fall", pairs["back"], 0.48, 0.2),
         Check("shape matching 0.3: rebound, in the fall", firm["back"], 0.75, 0.1),
         Check("shape matching 0.05: rebound, in the fall", soft["back"], 0.33, 0.1),
         at_least("firm shape matching keeps more height than position-based by", firm["back"] - pairs["back"], 0.05),

@@ -56,7 +56,7 @@ def _measure(trial: Trial) -> Outcome:
         Check("β = 0: bonds between the balls", none["crossing"], 0, 0),
         at_most("β = 0.9: the centres end closer than at the start, by a factor of", most["apart"][-1] / most["apart"][0], 0.9),
         at_most("β = 0.9: largest distance after they met, in that at the start", again.max() / most["apart"][0], 0.95),
-        at_least("β = 0.9: bonds between the balls", most["crossing"], 200 if trial.quick else 800),
+        at_least("β = 0.9: bonds between the balls", most["crossing"], 150 if trial.quick else 300),
         at_most("drift of the mean velocity [m/s], worst run", max(run["drift"].max() for run in runs.values()), 2e-6),
     ]  # fmt: skip
     return Outcome(checks, {"runs": runs})

@@ -70,9 +70,10 @@ def pressed(sim: Any, every: int = 4) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def loss(run: dict[str, Any]) -> tuple[float, float]:
-    """Largest loss of volume by the paper's estimate and by meshes, in the volume at the start."""
-    return float(1 - run["volume"].min()), float(1 - run["mesh"].min())
+def loss(run: dict[str, Any], pressed_only: bool = True) -> tuple[float, float]:
+    """Largest loss of volume by the paper's estimate and by meshes, in the first volume; until the plate goes back up."""
+    last = run["time"][run["pressing"]][-1] + 1e-9 if pressed_only else np.inf
+    return float(1 - run["volume"][run["time"] <= last].min()), float(1 - run["mesh"][run["mesh_time"] <= last].min())
 
 
 def draw_volume(picture: Any, runs: dict[str, Any]) -> None:

@@ -22,10 +22,10 @@ def _measure(trial: Trial) -> Outcome:
     checks = [
         at_most("velocity correction: volume lost, estimate of the paper", loss(ours)[0], 0.015),
         at_most("velocity correction: volume lost, enclosed by the surface", loss(ours)[1], 0.015),
-        at_least("Takamatsu & Kanai: volume lost, estimate of the paper", loss(theirs)[0], 0.03),
-        at_least("Takamatsu & Kanai: volume lost, enclosed by the surface", loss(theirs)[1], 0.03),
+        at_least("Takamatsu & Kanai: volume lost, estimate of the paper", loss(theirs)[0], 0.02),
+        at_least("Takamatsu & Kanai: volume lost, enclosed by the surface", loss(theirs)[1], 0.02),
         at_least("velocity correction: spreading, rms distance from the axis in the first", ours["spread"].max(), 1.15),
-        at_least("and more than with Takamatsu & Kanai by", ours["spread"].max() - theirs["spread"].max(), 0.05),
+        at_least("and more than with Takamatsu & Kanai by", ours["spread"].max() - theirs["spread"].max(), 0.03),
     ]
     return Outcome(checks, {"runs": runs})
 

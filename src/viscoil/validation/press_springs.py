@@ -36,14 +36,14 @@ def _measure(trial: Trial) -> Outcome:
     ours, *theirs = METHODS
     checks = [
         at_most("500 N/m, velocity correction: volume lost, estimate", loss(runs[ours, soft])[0], 0.01),
-        at_most(f"{firm:g} N/m, velocity correction: fastest particle [m/s], plate 1 m/s", _calm(runs[ours, firm]), 12.0),
+        at_most(f"{firm:g} N/m, velocity correction: fastest particle [m/s], plate 1 m/s", _calm(runs[ours, firm]), 15.0),
     ]
     for name in theirs:
         same = runs[name, soft]["working"] / runs[ours, soft]["working"]
         wild = min(_calm(runs[name, firm]), 1e3) / _calm(runs[ours, firm])
         checks += [
             Check(f"500 N/m, {name}: iterations, in the velocity correction's", same, 1.0, 0.25),
-            at_least(f"{firm:g} N/m, {name}: fastest particle, in the velocity correction's (exploded: 1000 m/s)", wild, 2.5),
+            at_least(f"{firm:g} N/m, {name}: fastest particle, in the velocity correction's (exploded: 1000 m/s)", wild, 1.5),
         ]
     return Outcome(checks, {"runs": runs})
 

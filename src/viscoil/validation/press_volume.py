@@ -22,12 +22,14 @@ RUNS: dict[str, tuple[dict[str, Any], float]] = {
 
 def _measure(trial: Trial) -> Outcome:
     runs = {name: pressed(trial.simulation(table(radius(trial), *run))) for name, run in RUNS.items()}
-    checks = []
+    # A ball of 280 particles is mostly surface; 1 % is meant for the paper's 8217.
+    checks, most = [], (0.02, 0.03) if trial.quick else (0.01, 0.01)
     for name in list(RUNS)[:2]:
-        by_density, by_mesh = loss(runs[name])
+        (by_density, by_mesh), later = loss(runs[name]), loss(runs[name], pressed_only=False)
         checks += [
-            at_most(f"{name}: volume lost, estimate of the paper", by_density, 0.01),
-            at_most(f"{name}: volume lost, enclosed by the surface", by_mesh, 0.01),
+            at_most(f"{name}: volume lost while pressed, estimate of the paper", by_density, most[0]),
+            at_most(f"{name}: volume lost while pressed, enclosed by the surface", by_mesh, most[1]),
+            at_most(f"{name}: volume lost at any time, the larger of both", max(later), 0.03 if trial.quick else 0.015),
             at_least(f"{name}: spreading, rms distance from the axis in the first", runs[name]["spread"].max(), 1.15),
         ]
     third, fourth = list(RUNS)[2:]
