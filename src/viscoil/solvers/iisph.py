@@ -321,7 +321,8 @@ class IISPH(Method):
         k = step_numbers(self._step, world, p, dt)
         return k, self._pressure.set(
             dt=dt, support=world.support, relaxation=min(p.relaxation, CONVERGENT / world.lattice.stiffest_mode),
-            warm=p.warm_start, tolerance=p.tolerance, movers=world.fluid_count, iterations=p.iterations, least=FEWEST, wall_viscosity=p.wall_viscosity,
+            warm=p.warm_start, tolerance=p.tolerance, movers=world.fluid_count, iterations=p.iterations, least=FEWEST,
+            wall_viscosity=p.wall_viscosity,
         )  # fmt: skip
 
     def _advect(self, world: Any, k: StepNumbers) -> None:
