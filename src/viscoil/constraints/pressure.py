@@ -11,8 +11,8 @@ walls and boundary samples (Akinci et al. 2012: their pressure mirrors that of t
     P_i  ← max(0, P_i + ω (1 − δ*_i)/A_i)
 
 which is the published iteration (Σ d_ij p_j and b_i) with its sums collected: two passes, one vector between them. Positions
-stay where they are at the start of the step, so all that walls contribute is summed up once, in :func:`weigh`.
-Lists are brought into the order fluid first there, and end before the boundary samples: the iterations meet fluid only.
+stay where they are at the start of the step, so all that walls contribute is summed up once, in
+:func:`feel_walls`, which also takes boundary samples off the lists: the iterations meet fluid only.
 """
 
 from dataclasses import dataclass
@@ -89,46 +89,38 @@ def _slope(
 
 
 @qd.func(requires_top_level=True)
-def weigh(
+def feel_walls(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: PressureNumbers, velocity: Vectors,
     solids: Solids, parts: Parts, number: qd.i32, f: PressureField, bounded: qd.template(), walled: qd.template(),
-    uniform: qd.template(), periodic: qd.template(),
+    periodic: qd.template(),
 ):  # fmt: skip
-    """δ, G, the diagonal, and all that walls add. ``velocity``: v_adv, and of boundary samples this step's.
+    """All that walls add, and lists cut down to fluid. ``velocity``: v_adv, and of boundary samples this step's.
 
-    Akinci's friction against approach, Σ_b V_b ν_b/δ_i min(v_ib·x_ib, 0)/(r² + 0.01 H²) ∇W_ib, is added to v_adv.
-    ``bounded``: there are boundary samples; ``walled``: there are walls by distance. Lists are cut down to fluid.
+    ``bounded``: there are boundary samples; ``walled``: there are walls by distance. Akinci's friction against approach,
+    Σ_b V_b min(v_ib·x_ib, 0)/(r² + 0.01 H²) ∇W_ib, waits in ``acceleration`` for :func:`weigh`.
     """
     for i in range(n):
         if p.inverse_mass[i] != 0.0:
             h = c.support[0]
-            own = p.volume[i]
-            mobility = qd.max(p.inverse_mass[i], 0.0)
-            density = own * cubic(0.0, h)
-            gradient = vec3(0.0)
-            squares = 0.0
             wall = 0.0
             toward = vec3(0.0)
             flux = 0.0
             carried = vec3(0.0)
             grip = 0.0
             braked = vec3(0.0)
-            fluid = 0
-            base = i * near.row[0]
-            column = near.column[0]
-            for k in range(near.count[i]):
-                j = near.index[base + k * column]
-                d = separation(x[i], x[j], torus, periodic)
-                r2 = d.dot(d)
-                volume = own
-                other = mobility
-                if qd.static(not uniform):
-                    volume = p.volume[j]
-                    other = qd.max(p.inverse_mass[j], 0.0)
-                weight = volume * cubic(r2, h)
-                slope = volume * cubic_gradient(r2, h) * d
-                if qd.static(bounded):
+            if qd.static(walled):
+                wall, toward, flux, carried, grip = wall_motion(x[i], h, c.dt[0], number, solids, parts, 2)
+            if qd.static(bounded):
+                fluid = 0
+                base = i * near.row[0]
+                column = near.column[0]
+                for k in range(near.count[i]):
+                    j = near.index[base + k * column]
                     if p.inverse_mass[j] == 0.0:
+                        d = separation(x[i], x[j], torus, periodic)
+                        r2 = d.dot(d)
+                        weight = p.volume[j] * cubic(r2, h)
+                        slope = p.volume[j] * cubic_gradient(r2, h) * d
                         wall += weight
                         toward += slope
                         flux += slope.dot(velocity[j])
@@ -138,43 +130,57 @@ def weigh(
                         braked += approach / (r2 + 0.01 * h * h) * slope
                     else:
                         near.index[base + fluid * column] = j
-                        density += weight
-                        gradient += slope
-                        squares += other * slope.dot(slope) / volume
-                        if qd.static(kept()):
-                            at = base + fluid * column
-                            f.slope_x[at], f.slope_y[at], f.slope_z[at] = slope[0], slope[1], slope[2]
                         fluid += 1
-                else:
-                    density += weight
-                    gradient += slope
-                    squares += other * slope.dot(slope) / volume
-                    if qd.static(kept()):
-                        at = base + k * column
-                        f.slope_x[at], f.slope_y[at], f.slope_z[at] = slope[0], slope[1], slope[2]
-            if qd.static(bounded):
                 near.count[i] = fluid
-            if qd.static(walled):
-                share, normal_slope, through, along, rough = wall_motion(x[i], h, c.dt[0], number, solids, parts, 2)
-                wall += share
-                toward += normal_slope
-                flux += through
-                carried += along
-                grip += rough
-            f.density[i] = density + wall
-            if qd.static(bounded):
-                change = c.dt[0] * c.wall_viscosity[0] / (density + wall) * braked
+            f.wall[i] = wall
+            f.toward[i] = toward
+            f.flux[i] = flux
+            f.wall_velocity[i] = carried
+            f.grip[i] = grip
+            f.acceleration[i] = braked
+
+
+@qd.func(requires_top_level=True)
+def weigh(
+    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: PressureNumbers, velocity: Vectors,
+    f: PressureField, enclosed: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """δ, G and the diagonal; what :func:`feel_walls` found is part of them where the fluid is ``enclosed``."""
+    for i in range(n):
+        if p.inverse_mass[i] != 0.0:
+            h = c.support[0]
+            xi = x[i]
+            own = p.volume[i]
+            mobility = qd.max(p.inverse_mass[i], 0.0)
+            volume = own
+            other = mobility
+            density = own * cubic(0.0, h)
+            gradient = vec3(0.0)
+            squares = 0.0
+            base = i * near.row[0]
+            column = near.column[0]
+            for k in range(near.count[i]):
+                at = base + k * column
+                j = near.index[at]
+                d = separation(xi, x[j], torus, periodic)
+                r2 = d.dot(d)
+                if qd.static(not uniform):
+                    volume = p.volume[j]
+                    other = qd.max(p.inverse_mass[j], 0.0)
+                slope = volume * cubic_gradient(r2, h) * d
+                density += volume * cubic(r2, h)
+                gradient += slope
+                squares += other * slope.dot(slope) / volume
+                if qd.static(kept()):
+                    f.slope_x[at], f.slope_y[at], f.slope_z[at] = slope[0], slope[1], slope[2]
+            if qd.static(enclosed):
+                density += f.wall[i]
+                gradient += f.toward[i]
                 if p.inverse_mass[i] > 0.0:
-                    velocity[i] = velocity[i] + change  # nobody else reads velocities of fluid here
-            f.gradient[i] = gradient + toward
-            total = gradient + toward
-            f.diagonal[i] = mobility * total.dot(total) + own * squares
-            if qd.static(bounded or walled):
-                f.wall[i] = wall
-                f.toward[i] = toward
-                f.flux[i] = flux
-                f.wall_velocity[i] = carried
-                f.grip[i] = grip
+                    velocity[i] = velocity[i] + c.dt[0] * c.wall_viscosity[0] / density * f.acceleration[i]
+            f.density[i] = density
+            f.gradient[i] = gradient
+            f.diagonal[i] = mobility * gradient.dot(gradient) + own * squares
 
 
 @qd.func(requires_top_level=True)

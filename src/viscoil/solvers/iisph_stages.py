@@ -10,6 +10,7 @@ from viscoil.constraints.pressure import (
     PressureNumbers,
     accelerations,
     count_iteration,
+    feel_walls,
     relax,
     sources,
     weigh,
@@ -49,10 +50,12 @@ def weigh_stage(
     parts: Parts, s: Scratch, f: PressureField, bounded: qd.Template, walled: qd.Template, uniform: qd.Template,
     periodic: qd.Template,
 ):  # fmt: skip
-    """Densities, and what walls contribute."""
-    weigh(
-        p, x, k.count[0], near, torus, c, s.velocity, solids, parts, k.solids[0], f, bounded, walled, uniform, periodic
-    )
+    """What walls contribute, and densities."""
+    if qd.static(bounded or walled):
+        feel_walls(
+            p, x, k.count[0], near, torus, c, s.velocity, solids, parts, k.solids[0], f, bounded, walled, periodic
+        )
+    weigh(p, x, k.count[0], near, torus, c, s.velocity, f, bounded or walled, uniform, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
