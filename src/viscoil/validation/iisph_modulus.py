@@ -80,7 +80,7 @@ def _plot(outcome: Outcome, figure: Any) -> None:
 
 
 def _heavier(scene: dict[str, Any], number: int) -> None:
-    scene["material"]["m"]["density"] *= 1.5
+    scene["material"]["m"]["density"] *= 1.25
 
 
 CASE = Case(
@@ -88,6 +88,6 @@ CASE = Case(
     measures="Shear modulus of bonded particles against the material's, from standing waves in a periodic block",
     source="transverse waves of a cubic crystal, ω² = C k²/ρ, averaged over orientations (Voigt); central forces for springs",
     measure=_measure,
-    mutation=Mutation("1.5 times the density", _heavier),
+    mutation=Mutation("1.25 times the density", _heavier),
     plot=_plot,
 )
