@@ -52,10 +52,8 @@ def cubic(r2: qd.f32, h: qd.f32) -> qd.f32:
     """Cubic spline of support h: 8/(π h³) [6(q³ − q²) + 1] up to q = 1/2, 16/(π h³) (1 − q)³ beyond."""
     q = qd.sqrt(r2) / h
     s = qd.max(1.0 - q, 0.0)
-    w = 2.0 * s * s * s
-    if q <= 0.5:
-        w = 6.0 * (q * q * q - q * q) + 1.0
-    return 8.0 / qd.math.pi / (h * h * h) * w
+    t = qd.max(0.5 - q, 0.0)
+    return 16.0 / qd.math.pi / (h * h * h) * (s * s * s - 4.0 * t * t * t)  # both branches, without one
 
 
 @qd.func
