@@ -142,6 +142,16 @@ def test_iterations_end_when_they_should():
         assert sim.metrics()["iterations"] == 7
 
 
+@pytest.mark.parametrize("support", [1.8, 2.5, 3.0])
+def test_other_supports_converge(support):
+    """Larger kernels couple more particles: relaxation must be weaker for them, or the iterations swing for ever."""
+    sim = made(*squeezed(), {"iterations": 400, "tolerance": 1e-4, "support": support})
+    for _ in range(4):
+        press(sim, inwards(state(sim)[0]))
+        sim.step()
+        assert sim.metrics()["iterations"] < 150 and sim.metrics()["density_error"] <= 1e-4
+
+
 def test_warm_start_saves_iterations():
     """The same accuracy in fewer iterations, from half the pressures of the step before: water at rest in a box."""
     used = {}

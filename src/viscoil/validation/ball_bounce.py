@@ -24,7 +24,7 @@ SCHEMES: dict[str, dict[str, Any]] = {
 
 def _drop(trial: Trial, solver: dict[str, Any]) -> dict[str, Any]:
     """Height of the centre over that of a ball at rest on the floor, in the height it fell; volume in the first."""
-    size, frames = (4, 60) if trial.quick else (8, 100)
+    size, frames = (4, 55) if trial.quick else (8, 100)
     settings = {"iterations": 2, "tolerance": 0.0, "xsph": 0.05, **solver}
     sim = trial.simulation(scene(frames, 5, settings, [ball(size, FALL)], [plate("floor", 2.5 * size * D, 0.0, True)]))
     t, height, volume = [], [], []
