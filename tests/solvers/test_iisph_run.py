@@ -73,7 +73,7 @@ motion = [{ time = 0.0, position = [0.0, 0.0, 0.0] }, { time = 0.1, position = [
 CORRECTIONS = ("springs", "position_based", "shape_matching")
 
 
-@pytest.fixture(scope="module", params=[*CORRECTIONS])
+@pytest.fixture(scope="module", params=["springs", "shape_matching"])
 def whole(request, tmp_path_factory):
     """(scene file, the run left alone)."""
     folder = tmp_path_factory.mktemp("bonds")
@@ -94,24 +94,25 @@ def child(path, folder, threads=2):
 
 
 def test_killed_and_resumed(whole, tmp_path):
-    """Two kills at unlike moments, the second process with one thread: frames and last checkpoint have the same bits."""
+    """By a process of one thread, killed between two checkpoints, then by another: frames and checkpoint have the same bits."""
     path, run = whole
-    for lines, threads in ((2, 2), (4, 1)):
-        process = child(path, tmp_path / "run", threads)
-        for _ in range(lines):
-            assert process.stdout.readline(), "the child ended by itself"
-        process.kill()
-        process.communicate()
+    process = child(path, tmp_path / "run", threads=1)
+    for _ in range(5):
+        assert process.stdout.readline(), "the child ended by itself"
+    process.kill()
+    process.communicate()
     process = child(path, tmp_path / "run")
     process.communicate()
     assert process.returncode == 0 and contents(Run.open(tmp_path / "run")) == contents(run)
     assert Run.open(tmp_path / "run").checkpoint_path(8).read_bytes() == run.checkpoint_path(8).read_bytes()
 
 
-@pytest.mark.parametrize("method", ["takamatsu_iisph", "clavet_iisph"])
-def test_competitors_resume(method, tmp_path):
+@pytest.mark.parametrize(
+    ("method", "correction"),
+    [("iisph", "position_based"), ("takamatsu_iisph", "shape_matching"), ("clavet_iisph", "springs")],
+)
+def test_others_resume(method, correction, tmp_path):
     """In this process, from the state halfway: same bits as without the interruption."""
-    correction = "shape_matching" if method == "takamatsu_iisph" else "springs"
     path = tmp_path / "scene.toml"
     path.write_text(SCENE.replace("METHOD", method).replace("CORRECTION", correction))
     first = vc.Simulation(vc.load(path), device="cpu")
@@ -216,12 +217,11 @@ def test_stiff_springs_shorten_the_step_and_say_so():
     """k S Δt² 2/(3m) = 4 is the limit of stability: 3000 N/m at 2 ms; ten times that needs steps √10 times shorter."""
     sim = made(cloud((5, 5, 5), 0.02, 1.0), None, {"correction": "springs", "spring_stiffness": 30000.0, "stability": 2.5})
     sim.world.set("velocity", np.random.default_rng(0).normal(size=(125, 3)).astype(np.float32) * 0.2)
-    start = sim.metrics()["kinetic_energy"]
     for _ in range(10):
         sim.advance_frame()
     row = sim.metrics()
     assert row["steps"] >= 3 and "bonds of m" in row["limited_by"], (row["steps"], row["limited_by"])
-    assert np.isfinite(row["kinetic_energy"]) and row["kinetic_energy"] < 0.1 + 10 * start
+    assert np.isfinite(row["kinetic_energy"]) and row["kinetic_energy"] < 0.5  # of which 0.48 J at the start
 
 
 def test_a_solid_that_crushes_the_fluid_ends_in_a_message_or_holds():

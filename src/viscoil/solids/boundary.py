@@ -48,20 +48,20 @@ def sample_surface(shape: Any, spacing: float, container: bool = False) -> np.nd
 def thin_out(points: np.ndarray, distance: float) -> np.ndarray:
     """A subset in which no two points are closer than ``distance``: whoever comes first stays.
 
-    Decided in rounds, all points at once: a point stays when it comes before all its undecided neighbours, and those
-    then go. The result is that of visiting the points one by one.
+    Visited one by one. Deciding all at once in rounds needs a round for every step of the wave that runs through regular
+    candidates, hundreds of them, and takes ten times as long.
     """
     neighbors, _ = _search(points, distance, 16)
-    count, index = neighbors.to_numpy(len(points))
-    listed = np.arange(index.shape[1]) < count[:, None]
-    undecided, kept = np.ones(len(points), bool), np.zeros(len(points), bool)
-    own = np.arange(len(points))
-    while undecided.any():
-        first = np.where(listed & undecided[index], index, len(points)).min(axis=1, initial=len(points))
-        chosen = undecided & (own < first)
-        kept |= chosen
-        undecided &= ~(chosen | (listed & chosen[index]).any(axis=1))
-    return points[kept]
+    number, index = neighbors.to_numpy(len(points))
+    first = np.cumsum(number) - number
+    flat = index[np.arange(index.shape[1]) < number[:, None]].tolist()
+    stays = bytearray(b"\x01") * len(points)
+    for i, (begin, size) in enumerate(zip(first.tolist(), number.tolist(), strict=True)):
+        if stays[i]:
+            for j in flat[begin : begin + size]:
+                if j > i:
+                    stays[j] = 0
+    return points[np.frombuffer(stays, bool)]
 
 
 def _search(points: np.ndarray, reach: float, expected: int) -> tuple[Neighbors, Any]:

@@ -46,6 +46,7 @@ from viscoil.units import Count, PositiveTime, Quantity, Slider
 
 FEWEST = 2  # pressure iterations of a step
 ONE_PASS = 0.8  # strength of XSPH in one pass; beyond 1 it would overshoot
+CONVERGENT = 1.5  # ω times the stiffest mode of the lattice: from 2 on Jacobi diverges
 MOST_PASSES = 10  # of XSPH in one step
 SLOPES = ("slope_x", "slope_y", "slope_z")
 BOND_REACH = 1.001  # supports within which what is frozen is bonded: on a lattice some lie at exactly one
@@ -64,7 +65,7 @@ class IISPHParams(SolverParams):
     tolerance: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5), Slider(1e-5, 0.1, log=True)] = 0.001
     """mean compression below which the iterations end, after at least two; 0 = always all"""
     relaxation: Annotated[float, Quantity("number", above=0.0, at_most=1.0)] = 0.5
-    """ω of the relaxed Jacobi iteration"""
+    """ω of the relaxed Jacobi iteration; with supports over 2.1 less is taken, where this would not converge"""
     warm_start: Annotated[float, Quantity("number", at_least=0.0, at_most=1.0)] = 0.5
     """share of the last step's pressure that the iteration starts from"""
     correction: Literal["none", "shape_matching", "springs", "position_based"] = "springs"
@@ -319,8 +320,9 @@ class IISPH(Method):
         self._read_materials()
         k = step_numbers(self._step, world, p, dt)
         return k, self._pressure.set(
-            dt=dt, support=world.support, relaxation=p.relaxation, warm=p.warm_start, tolerance=p.tolerance,
-            movers=world.fluid_count, iterations=p.iterations, least=FEWEST, wall_viscosity=p.wall_viscosity,
+            dt=dt, support=world.support, relaxation=min(p.relaxation, CONVERGENT / world.lattice.stiffest_mode),
+            warm=p.warm_start, tolerance=p.tolerance, movers=world.fluid_count, iterations=p.iterations, least=FEWEST,
+            wall_viscosity=p.wall_viscosity,
         )  # fmt: skip
 
     def _advect(self, world: Any, k: StepNumbers) -> None:

@@ -46,7 +46,7 @@ def _endless(quick: bool, boundary: str) -> dict[str, Any]:
     return {
         "spacing": D,
         "domain": {"min": (-wide / 2, -1, -wide / 2), "max": (wide / 2, 3, wide / 2), "periodic": "xz"},
-        "time": {"frames": 40 if quick else 100, "frame_time": 10 * STEP, "steps_per_frame": 10},
+        "time": {"frames": 30 if quick else 100, "frame_time": 10 * STEP, "steps_per_frame": 10},
         "solver": {"method": "iisph", "correction": "none", "xsph": 0.2, "tolerance": TOLERANCE / 10, "iterations": 500},
         "material": {"m": {"density": RHO}},
         "fluid": [{"material": "m", "shape": shape, "jitter": 0.2}],

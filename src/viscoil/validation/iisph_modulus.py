@@ -61,7 +61,7 @@ def _measure(trial: Trial) -> Outcome:
         exact = springs_exactly(2 * np.pi / (cells * D) * np.array(numbers, float), np.array(along, float))
         checks.append(Check(f"two-sided springs, wave along the {name}: modulus, in the lattice's own",
                             found["springs, two-sided", name] / exact, 1.0, 0.02))  # fmt: skip
-    for scheme in ("springs, two-sided", "position-based", "shape matching"):
+    for scheme in ("position-based", "shape matching"):
         half = _ratio(trial, SCHEMES[scheme], "axis", STEP / 2)[0] / found[scheme, "axis"]
         checks.append(Check(f"{scheme}: modulus at half the step, in the one at the whole", half, 1.0, 0.05))
     return Outcome(checks, {"curves": curves, "found": found})
@@ -79,8 +79,8 @@ def _plot(outcome: Outcome, figure: Any) -> None:
         curves(picture, shown)
 
 
-def _double(scene: dict[str, Any], number: int) -> None:
-    scene["material"]["m"]["density"] *= 2
+def _heavier(scene: dict[str, Any], number: int) -> None:
+    scene["material"]["m"]["density"] *= 1.25
 
 
 CASE = Case(
@@ -88,6 +88,6 @@ CASE = Case(
     measures="Shear modulus of bonded particles against the material's, from standing waves in a periodic block",
     source="transverse waves of a cubic crystal, ω² = C k²/ρ, averaged over orientations (Voigt); central forces for springs",
     measure=_measure,
-    mutation=Mutation("twice the density", _double),
+    mutation=Mutation("1.25 times the density", _heavier),
     plot=_plot,
 )

@@ -34,8 +34,9 @@ def _measure(trial: Trial) -> Outcome:
         for name, method in METHODS.items()
     }
     ours, *theirs = METHODS
+    most = 0.02 if trial.quick else 0.01  # a small ball is mostly surface
     checks = [
-        at_most("500 N/m, velocity correction: volume lost, estimate", loss(runs[ours, soft])[0], 0.01),
+        at_most("500 N/m, velocity correction: volume lost, estimate", loss(runs[ours, soft])[0], most),
         at_most(f"{firm:g} N/m, velocity correction: fastest particle [m/s], plate 1 m/s", _calm(runs[ours, firm]), 15.0),
     ]
     for name in theirs:

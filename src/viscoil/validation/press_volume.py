@@ -11,25 +11,29 @@ from viscoil.validation.press import draw_volume, loss, pressed, radius, table
 
 FINE = {"tolerance": 1e-4, "iterations": 300}
 SPRINGS = {"correction": "springs", **FINE}
-PAIRS = {"correction": "position_based", "rigidity": 0.2, "normalise": False}
+PAIRS = {"correction": "position_based", "normalise": False}
 RUNS: dict[str, tuple[dict[str, Any], float]] = {
     "springs 500 N/m, 0.01 %": (SPRINGS | {"spring_stiffness": 500.0}, 1.0),
     "springs 1500 N/m, 0.01 %": (SPRINGS | {"spring_stiffness": 1500.0}, 1.0),
-    "position-based 0.2, 0.1 %": (PAIRS | {"tolerance": 1e-3, "iterations": 100}, 0.5),
-    "position-based 0.2, two iterations": (PAIRS | {"tolerance": 0.0, "iterations": 2}, 0.5),
+    "position-based, 0.1 %": (PAIRS | {"tolerance": 1e-3, "iterations": 100}, 0.5),
+    "position-based, two iterations": (PAIRS | {"tolerance": 0.0, "iterations": 2}, 0.5),
 }
 
 
 def _measure(trial: Trial) -> Outcome:
-    runs = {name: pressed(trial.simulation(table(radius(trial), *run))) for name, run in RUNS.items()}
-    # A ball of 280 particles is mostly surface; 1 % is meant for the paper's 8217.
-    checks, most = [], (0.02, 0.03) if trial.quick else (0.01, 0.01)
+    # A ball of 280 particles is mostly surface and boils at a rigidity of 0.2; 1 % is meant for the paper's 8217.
+    rigidity = 0.07 if trial.quick else 0.2
+    runs = {
+        name: pressed(trial.simulation(table(radius(trial), {"rigidity": rigidity, **solver}, speed)))
+        for name, (solver, speed) in RUNS.items()
+    }
+    checks, most = [], (0.02, 0.04) if trial.quick else (0.01, 0.01)
     for name in list(RUNS)[:2]:
         (by_density, by_mesh), later = loss(runs[name]), loss(runs[name], pressed_only=False)
         checks += [
             at_most(f"{name}: volume lost while pressed, estimate of the paper", by_density, most[0]),
             at_most(f"{name}: volume lost while pressed, enclosed by the surface", by_mesh, most[1]),
-            at_most(f"{name}: volume lost at any time, the larger of both", max(later), 0.03 if trial.quick else 0.015),
+            at_most(f"{name}: volume lost at any time, the larger of both", max(later), 0.04 if trial.quick else 0.015),
             at_least(f"{name}: spreading, rms distance from the axis in the first", runs[name]["spread"].max(), 1.15),
         ]
     third, fourth = list(RUNS)[2:]
