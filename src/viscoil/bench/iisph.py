@@ -2,9 +2,10 @@
 
 "press" is the ball of Figs. 3 and 5 (8.2k particles, plates of 13.4k boundary particles as in Table 1), measured while it is
 held between the plates, a quarter of its height pressed away (without bonds it would flow off: as it touches them); "1m" a ball
-of a million that sinks into itself on a plane. All iterations of the pressure are made. Corrections have the same modulus, so that they do the same work; "springs_plastic" are
-springs whose bonds weaken, break and are made anew. "in a run" is a frame of a simulation, with checks, sorting of memory and
-metrics; "solver" its steps alone; "CPU" the time of all cores together, which other programs on a busy machine disturb less.
+of a million that sinks into itself on a plane. All iterations of the pressure are made. Corrections have the same modulus, so
+that they do the same work; "springs_plastic" are springs whose bonds weaken, break and are made anew. "in a run" is a frame of
+a simulation, with checks, sorting of memory and metrics; "solver" its steps alone; "CPU" the time of all cores together, which
+other programs on a busy machine disturb less.
 """
 
 from collections.abc import Callable
