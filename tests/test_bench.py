@@ -317,8 +317,9 @@ def test_loads_of_corrections_are_the_papers():
     assert len(ball) == 8217 and scene.solver.iterations == 5 and scene.solver.tolerance == 0
     assert [solid.boundary for solid in scene.solid] == ["particles", "particles"]
     plate = scene.solid[1]  # stands when times are taken
-    assert plate.motion[-1].time < iisph.pressing(press) * scene.time.frame_time
+    assert plate.motion[-1].time < iisph.pressing(press, "springs") * scene.time.frame_time
     assert plate.motion[-1].position[1] == pytest.approx(-0.25)
+    assert not iisph.scene(press, "none").solid[1].motion and iisph.pressing(press, "none") == 1  # a liquid would flow off
     assert len(fill_shape(iisph.scene(million).fluid[0].shape, scene.spacing)) == pytest.approx(1e6, rel=1e-3)
     for correction in iisph.CORRECTIONS:  # none of them has to shorten its steps
         params = iisph.scene(press, correction).solver

@@ -1,10 +1,11 @@
 """Whole steps of velocity-corrected IISPH, with every correction, beside the times of Takahashi et al. 2014.
 
 "press" is the ball of Figs. 3 and 5 (8.2k particles, plates of 13.4k boundary particles as in Table 1), measured while it is
-held between the plates, a quarter of its height pressed away; "1m" a ball of a million that sinks into itself on a plane. All
-iterations of the pressure are made. Corrections have the same modulus, so that they do the same work; "springs_plastic" are
-springs whose bonds weaken, break and are made anew. "in a run" is a frame of a simulation, with checks, sorting of memory and
-metrics; "solver" its steps alone; "CPU" the time of all cores together, which other programs on a busy machine disturb less.
+held between the plates, a quarter of its height pressed away (without bonds it would flow off: as it touches them); "1m" a ball
+of a million that sinks into itself on a plane. All iterations of the pressure are made. Corrections have the same modulus, so
+that they do the same work; "springs_plastic" are springs whose bonds weaken, break and are made anew. "in a run" is a frame of
+a simulation, with checks, sorting of memory and metrics; "solver" its steps alone; "CPU" the time of all cores together, which
+other programs on a busy machine disturb less.
 """
 
 from collections.abc import Callable
@@ -50,9 +51,14 @@ class Load:
 LOADS = [Load("press", 12.5, 56, 0.25, 9.81, 1e3 / 60), Load("1m", 62.05, 0, 0.0, 1.0, 8.0)]
 
 
-def pressing(load: Load) -> int:
-    """Frames until the upper plate stands: it moves with 1 m/s, and the ball has as long again to calm down."""
-    return max(1, round(2 * load.pressed * 2 * load.radius * SPACING / (STEPS * STEP)))
+def way(load: Load, correction: str) -> float:
+    """How far the upper plate goes down [m], at 1 m/s."""
+    return load.pressed * 2 * load.radius * SPACING if correction != "none" else 0.0
+
+
+def pressing(load: Load, correction: str) -> int:
+    """Frames until times are taken: until the upper plate stands, and as long again for the ball to calm down."""
+    return max(1, round(2 * way(load, correction) / (STEPS * STEP)))
 
 
 def scene(load: Load, correction: str = "springs", iterations: int = 5) -> Any:
@@ -62,7 +68,7 @@ def scene(load: Load, correction: str = "springs", iterations: int = 5) -> Any:
     radius, edge, thick = load.radius * SPACING, load.plates * SPACING, 4 * SPACING
     solids: list[dict[str, Any]] = [{"name": "floor", "shape": {"type": "plane"}}]
     if load.plates:
-        down = load.pressed * 2 * radius
+        down = way(load, correction)
         box = {"type": "box", "size": [edge, thick, edge]}
         solids = [
             {"name": "floor", "boundary": "particles", "shape": {**box, "position": [0, -thick / 2, 0]}},
@@ -108,7 +114,7 @@ def measure(load: Load, correction: str, iterations: int, device: str, threads: 
     from viscoil.simulate import Simulation
 
     sim = Simulation(scene(load, correction, iterations), device=device, threads=threads)
-    for _ in range(pressing(load)):  # compiles, makes lists and rows long enough; then the plate stands
+    for _ in range(pressing(load, correction)):  # compiles, makes lists and rows long enough; then the plate stands
         sim.advance_frame()
     times = rounds.timed(sim, STEPS, STEP, ROUNDS)
     world, neighbours = sim.world, rounds.listed_neighbours(sim)
