@@ -26,7 +26,7 @@ from viscoil.validation.case import Case, Check, Mutation, Outcome, Trial, at_le
 from viscoil.validation.extrusion import Tube
 
 SOLVENT = 1 / 3
-SMALL = Tube(across=11, length=3.5, jet=2.5, duration=5.0, settled=4.2, window=(1.0, 1.6))
+SMALL = Tube(across=10, length=3.0, jet=2.2, duration=4.2, settled=3.6, window=(1.0, 1.5), advance=0.06)
 LARGE = Tube(across=22, length=4.5, jet=4.5, duration=10.5, settled=9.5, window=(2.0, 3.0))
 ASKED = {True: (0.0, 1.5), False: (0.0, 1.0, 2.0)}  # S, quick and full
 TOLERANCE = {True: 0.12, False: 0.1}  # of B; in a coarse tube the layers beside the wall are a good part of it
