@@ -36,8 +36,11 @@ def counted(scene):
 
 @pytest.mark.parametrize(
     ("name", "particles"),
-    [("dam_break", 100_000), ("bear_bath", 128_000), ("bear_splash", 128_000), ("bear_drop", 80_000)],
-)
+    [
+        ("dam_break", 100_000), ("bear_bath", 128_000), ("bear_splash", 128_000), ("bear_drop", 80_000),
+        ("press_springs", 8_200), ("ball_drop_springs", 17_100), ("merging_balls", 45_200), ("ball_press", 65_800),
+    ],
+)  # fmt: skip
 def test_paper_profile_has_the_published_size(name, particles):
     scene = vc.load(name, quality="paper")
     sim = vc.Simulation(scene, device="cpu")
