@@ -88,6 +88,25 @@ def _slope(
     return result
 
 
+@qd.func
+def _gathering(
+    i: qd.i32, u: Vectors, p: Particles, x: Vectors, near: NeighborList, torus: Torus, h: qd.f32, f: PressureField,
+    uniform: qd.template(), periodic: qd.template(),
+) -> qd.f32:  # fmt: skip
+    """u_i·G_i − Σ_j V_j u_j·∇W_ij: how a field u (velocities, accelerations) makes the density of particle i grow."""
+    result = u[i].dot(f.gradient[i])
+    own = p.volume[i]
+    xi = x[i]
+    base = i * near.row[0]
+    count = near.count[i]
+    for batch in range(batches(count)):
+        some = fetch(near, i, count, batch)
+        for lane in qd.static(range(lanes())):
+            j = some[lane]
+            result -= _slope(base + batch, xi, j, own, p, x, torus, h, f, uniform, periodic).dot(u[j])
+    return result
+
+
 @qd.func(requires_top_level=True)
 def feel_walls(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: PressureNumbers, velocity: Vectors,
@@ -198,17 +217,7 @@ def sources(
             h = c.support[0]
             source = f.density[i] - 1.0
             if qd.static(advected):
-                change = velocity[i].dot(f.gradient[i])
-                own = p.volume[i]
-                xi = x[i]
-                base = i * near.row[0]
-                count = near.count[i]
-                for batch in range(batches(count)):
-                    some = fetch(near, i, count, batch)
-                    for lane in qd.static(range(lanes())):
-                        j = some[lane]
-                        slope = _slope(base + batch, xi, j, own, p, x, torus, h, f, uniform, periodic)
-                        change -= slope.dot(velocity[j])
+                change = _gathering(i, velocity, p, x, near, torus, h, f, uniform, periodic)
                 if qd.static(enclosed):
                     change -= f.flux[i]
                 source += c.dt[0] * change
@@ -258,17 +267,7 @@ def relax(
         if i < n:
             h = c.support[0]
             if p.inverse_mass[i] != 0.0:
-                change = f.acceleration[i].dot(f.gradient[i])
-                own = p.volume[i]
-                xi = x[i]
-                base = i * near.row[0]
-                count = near.count[i]
-                for batch in range(batches(count)):
-                    some = fetch(near, i, count, batch)
-                    for lane in qd.static(range(lanes())):
-                        j = some[lane]
-                        slope = _slope(base + batch, xi, j, own, p, x, torus, h, f, uniform, periodic)
-                        change -= slope.dot(f.acceleration[j])
+                change = _gathering(i, f.acceleration, p, x, near, torus, h, f, uniform, periodic)
                 excess = f.source[i] + c.dt[0] * c.dt[0] * change
                 stiffness = c.dt[0] * c.dt[0] * qd.max(f.diagonal[i], 1e-30)
                 value = 0.0

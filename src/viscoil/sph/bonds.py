@@ -27,8 +27,9 @@ import numpy as np
 import quadrants as qd
 
 from viscoil.particles import Carried, Floats, Ints, Particles, Vectors
+from viscoil.sph import springs
 from viscoil.sph.neighbors import NeighborList, Torus, separation
-from viscoil.sph.springs import flowed_length
+from viscoil.sph.springs import flowed_length, tag
 
 Scheme = Literal["springs", "position_based", "shape_matching"]
 FIRST_WIDTH = 44  # places per particle to begin with: a lattice has 32 partners within 2 spacings; rows grow when one is full
@@ -110,13 +111,6 @@ def own(values: Floats, i: qd.i32, p: Particles, single: qd.template()) -> qd.f3
     if qd.static(not single):
         result = values[qd.max(p.material[i], 0)]
     return result
-
-
-@qd.func
-def tag(number: qd.i32) -> qd.i32:
-    """An id's part of a fingerprint; sums of them may overflow."""
-    u = qd.cast(number + 1, qd.u32) * qd.u32(0x9E3779B1)  # + 1: nobody's part is zero
-    return qd.cast(u ^ (u >> qd.u32(15)), qd.i32)
 
 
 @qd.func
@@ -351,14 +345,11 @@ def freeze_kernel(
 
 def on_host(world: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(ids, ids of the others, lengths at rest [m]) of all bonds, each once with the smaller id first."""
-    number = world.carried["number"].get(world.count)[:, 0]
-    partner, rest = (world.carried[name].get(world.count) for name in ("partner", "rest"))
-    if "rotation" in world.carried:
-        rest = np.linalg.norm(rest.reshape(len(rest), -1, REFERENCE)[..., :3], axis=-1).astype(np.float32)
-    used = np.arange(partner.shape[1]) < number[:, None]
-    mine = np.broadcast_to(world.get("id")[:, None], partner.shape)
-    once = used & (mine < partner)
-    return mine[once], partner[once], rest[once]
+    if "rotation" not in world.carried:
+        return springs.on_host(world)
+    places = world.carried["rest"].get(world.count)
+    lengths = np.linalg.norm(places.reshape(len(places), -1, REFERENCE)[..., :3], axis=-1)
+    return springs.on_host(world, lengths.astype(np.float32))
 
 
 def clear(world: Any) -> None:

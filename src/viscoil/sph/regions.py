@@ -22,9 +22,10 @@ from dataclasses import dataclass
 import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, mat3, vec3
-from viscoil.sph.bonds import BondNumbers, BondRows, between, closest, lacks, own, settle, tag, wanted
+from viscoil.sph.bonds import BondNumbers, BondRows, between, closest, lacks, own, settle, wanted
 from viscoil.sph.neighbors import NeighborList, Torus, separation
 from viscoil.sph.rotation import rotation_near, turned, turned_back, vec4, whole_turn
+from viscoil.sph.springs import tag
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def flowed_length(
 
 
 @qd.func
-def _tag(number: qd.i32) -> qd.i32:
+def tag(number: qd.i32) -> qd.i32:
     """An id's part of a fingerprint; sums of them may overflow."""
     u = qd.cast(number + 1, qd.u32) * qd.u32(0x9E3779B1)  # + 1: nobody's part is zero
     return qd.cast(u ^ (u >> qd.u32(15)), qd.i32)
@@ -151,7 +151,7 @@ def _keep(
                 springs.other[at] = index
                 kept += 1
                 closest = qd.select(compress * stiff > 0.0, (1.0 - compress_yield) * h, 0.0)
-                mark += qd.select(r < closest, _tag(name), 0)
+                mark += qd.select(r < closest, tag(name), 0)
     return kept, mark, load
 
 
@@ -216,7 +216,7 @@ def _close(
         if qd.static(not single):
             stiff, _, compress, _, compress_yield = _pair(i, j, p, c, single)
             closest = qd.select(compress * stiff > 0.0, (1.0 - compress_yield) * c.support[0], 0.0)
-        mark += _wanted(i, j, p, both, uniform) * qd.select(r2 < closest * closest, _tag(p.id[j]), 0)
+        mark += _wanted(i, j, p, both, uniform) * qd.select(r2 < closest * closest, tag(p.id[j]), 0)
     return mark
 
 
@@ -411,10 +411,14 @@ def freeze_kernel(
         springs.number[i] = number
 
 
-def on_host(world: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(ids, ids of the others, lengths at rest [m]) of all springs, each once with the smaller id first."""
+def on_host(world: Any, rest: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(ids, ids of the others, lengths at rest [m]) of all that rows hold, each once with the smaller id first.
+
+    ``rest``: the lengths, where rows remember something else.
+    """
     number = world.carried["number"].get(world.count)[:, 0]
-    partner, rest = (world.carried[name].get(world.count) for name in ("partner", "rest"))
+    partner = world.carried["partner"].get(world.count)
+    rest = world.carried["rest"].get(world.count) if rest is None else rest
     used = np.arange(partner.shape[1]) < number[:, None]
     mine = np.broadcast_to(world.get("id")[:, None], partner.shape)
     once = used & (mine < partner)
