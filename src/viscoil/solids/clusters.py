@@ -126,9 +126,9 @@ class ClusterSet:
         """spacing [m]; unit [kg]: the mass that inverse masses are relative to."""
         self.members = members
         sizes = np.array([len(m.rest) for m in members], np.int64)
-        begin = np.concatenate([[0], np.cumsum(sizes)])
+        begin = np.cumsum([0, *sizes])
         chunks = [np.arange(a, b, CHUNK) for a, b in zip(begin[:-1], begin[1:], strict=True)]
-        chunk_begin = np.concatenate([[0], np.cumsum([len(c) for c in chunks])])
+        chunk_begin = np.cumsum([0, *(len(c) for c in chunks)])
         slots, clusters, total = int(begin[-1]), len(members), int(chunk_begin[-1])
         self.rigid = any(m.kind == RIGID for m in members)
         self.soft = any(m.kind == SOFT for m in members)
@@ -210,9 +210,9 @@ class ClusterSet:
             self.device.first_id.from_numpy(np.array(self.first_ids, np.int32))
 
     @property
-    def variant(self) -> tuple[bool, bool, bool]:
-        """What kernels are compiled for: (rigid bodies, soft ones, soft ones that keep their volume) among the clusters."""
-        return self.rigid, self.soft, self.firm
+    def mix(self) -> int:
+        """What kernels are compiled for: 1 rigid bodies, 2 soft ones, 4 soft ones that keep their volume, added up."""
+        return int(self.rigid) + 2 * int(self.soft) + 4 * int(self.firm)
 
 
 def _array(table: type, name: str, values: Any, size: int) -> Any:
