@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool, StrictStr, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PrivateAttr, StrictBool, StrictStr, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from viscoil.material import Colour
@@ -211,6 +211,7 @@ class Robot(Model):
     """of its links, as a solid's"""
     colour: Colour | None = None
     """of all its links; left out: as in the file"""
+    _made: Any = PrivateAttr(None)  # what its links were made from, and they
 
     @field_validator("file", mode="before")
     @classmethod

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from viscoil.extras import require
-from viscoil.keys import listed
 from viscoil.solids.bulk import bulk_of
 from viscoil.solids.formulas import rotation_matrix
 from viscoil.solids.pieces import Piece, pieces_of, walls_of
@@ -27,6 +26,20 @@ def library() -> Any:
     return require("mujoco", PURPOSE)
 
 
+@dataclass(frozen=True)
+class MotorPlan:
+    """A motor that follows keyframes."""
+
+    name: str  # of the actuator
+    joint: str | None  # that it holds; None where it does something else
+    times: np.ndarray
+    values: np.ndarray  # of its control, SI and radians
+    smooth: bool
+    tuned: bool  # whether its damping (and, where left out, its stiffness) is chosen by us
+    stiffness: float | None = None
+    gear: float = 1.0  # control per unit of the joint
+
+
 @dataclass
 class Plan:
     """A model under construction and what was found on the way."""
@@ -34,6 +47,7 @@ class Plan:
     spec: Any
     bodies: dict[int, str] = field(default_factory=dict)  # index of a solid that forces move -> name of its body
     keyed: dict[int, str] = field(default_factory=dict)  # index of a solid that keyframes move -> name of its body
+    motors: list[MotorPlan] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -55,7 +69,7 @@ def start_pose(solid: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def plan(scene: Any, solids: list[Any]) -> Plan:
-    """The model of all solids that are not links of a robot; robots are attached afterwards."""
+    """The model of all solids that are not links of a robot; robots are attached to it afterwards."""
     kit = library()
     spec = kit.MjSpec()
     spec.option.gravity = [float(g) for g in scene.gravity]
@@ -68,8 +82,12 @@ def plan(scene: Any, solids: list[Any]) -> Plan:
     nodes: dict[int, Any] = {}
     weight = sum(_weight(solid) for solid in solids if solid.body is not None)
     for index, solid in enumerate(solids):
-        if getattr(solid, "link", None) is None:
+        link = getattr(solid, "link", None)
+        if link is None:
             _add(made, solids, index, by_name, nodes, weight)
+        elif solid.body is not None:
+            made.bodies[index] = link
+    made.bodies = dict(sorted(made.bodies.items()))
     return made
 
 
@@ -79,32 +97,28 @@ def _weight(solid: Any) -> float:
 
 
 def _add(made: Plan, solids: list[Any], index: int, by_name: dict[str, int], nodes: dict[int, Any], weight: float) -> Any:
-    """The body of one solid, its parent's before it; the world for one that never moves."""
+    """The body of one solid, its parent's before it."""
     if index in nodes:
         return nodes[index]
-    solid, world = solids[index], made.spec.worldbody
+    solid, above = solids[index], made.spec.worldbody
     rotation, position = start_pose(solid)
-    if solid.body is None and not solid.motion:
-        _add_geoms(made, world, solids, index, rotation, position)
-        nodes[index] = world
-        return world
     name = f"solid/{index}"
-    above, above_pose = world, (np.eye(3), np.zeros(3))
+    turn, origin = np.eye(3), np.zeros(3)
     if solid.body is not None and solid.body.parent is not None:
         parent = by_name[solid.body.parent]
         above = _add(made, solids, parent, by_name, nodes, weight)
-        above_pose = start_pose(solids[parent]) if above is not world else above_pose
-    turn = above_pose[0].T
-    node = above.add_body(name=name, pos=turn @ (position - above_pose[1]), quat=quaternion(turn @ rotation))
+        turn, origin = start_pose(solids[parent])
+        made.spec.add_exclude(bodyname1=above.name, bodyname2=name)  # what a joint holds together may overlap
+    node = above.add_body(name=name, pos=turn.T @ (position - origin), quat=quaternion(turn.T @ rotation))
     nodes[index] = node
-    if solid.body is None:
-        _add_heavy(node, weight)
-        made.keyed[index] = name
-    else:
+    if solid.body is not None:
         _add_mass(node, solid)
         _add_joint(made, node, solid, name, rotation)
         made.bodies[index] = name
-    _add_geoms(made, node, solids, index, np.eye(3), np.zeros(3))
+    elif solid.motion:
+        _add_heavy(node, weight)
+        made.keyed[index] = name
+    _add_geoms(made, node, solids, index)
     return node
 
 
@@ -145,7 +159,12 @@ def _add_joint(made: Plan, node: Any, solid: Any, name: str, rotation: np.ndarra
         joint.limited = kit.mjtLimited.mjLIMITED_TRUE
         joint.range = np.radians(body.range) if body.joint == "hinge" else np.asarray(body.range)
     if body.drive is not None:
-        add_servo(made.spec, name, name, body.drive.stiffness, body.drive.force)
+        drive = body.drive
+        add_servo(made.spec, name, name, drive.stiffness, drive.force)
+        values = np.array([key.value for key in drive.keyframes], float)
+        values = np.radians(values) if body.joint == "hinge" else values
+        times, smooth = np.array([key.time for key in drive.keyframes]), drive.interpolation == "smooth"
+        made.motors.append(MotorPlan(name, name, times, values, smooth, tuned=True, stiffness=drive.stiffness))
 
 
 def add_servo(spec: Any, name: str, joint: str, stiffness: float | None, force: float | None) -> None:
@@ -158,7 +177,7 @@ def add_servo(spec: Any, name: str, joint: str, stiffness: float | None, force: 
         motor.forcerange = [-force, force]
 
 
-def _add_geoms(made: Plan, node: Any, solids: list[Any], index: int, rotation: np.ndarray, position: np.ndarray) -> None:
+def _add_geoms(made: Plan, node: Any, solids: list[Any], index: int) -> None:
     solid = solids[index]
     if solid.body is not None and not solid.body.collides:
         return
@@ -167,21 +186,20 @@ def _add_geoms(made: Plan, node: Any, solids: list[Any], index: int, rotation: n
         made.notes.append(f"{called(solids, index)}: {note}")
     friction = min(solid.body.friction, NO_SLIP) if solid.body is not None else 0.0
     for number, piece in enumerate(pieces):
-        geom = _geom(made.spec, node, piece, f"solid/{index}/{number}", rotation, position)
+        geom = _geom(made.spec, node, piece, f"solid/{index}/{number}")
         geom.friction[0] = friction
         geom.solref = [SOFTNESS, 1.0]
         geom.contype, geom.conaffinity = 1, int(solid.body is not None)  # what nothing moves never meets its like
 
 
-def _geom(spec: Any, node: Any, piece: Piece, name: str, rotation: np.ndarray, position: np.ndarray) -> Any:
+def _geom(spec: Any, node: Any, piece: Piece, name: str) -> Any:
     kit = library()
     kinds = {
         "plane": kit.mjtGeom.mjGEOM_PLANE, "box": kit.mjtGeom.mjGEOM_BOX, "sphere": kit.mjtGeom.mjGEOM_SPHERE,
         "capsule": kit.mjtGeom.mjGEOM_CAPSULE, "cylinder": kit.mjtGeom.mjGEOM_CYLINDER, "hull": kit.mjtGeom.mjGEOM_MESH,
     }  # fmt: skip
     geom = node.add_geom(name=name, type=kinds[piece.kind])
-    geom.pos = position + rotation @ piece.centre
-    geom.quat = quaternion(rotation @ piece.rotation)
+    geom.pos, geom.quat = piece.centre, quaternion(piece.rotation)
     if piece.kind == "hull":
         assert piece.vertices is not None
         spec.add_mesh(name=name, uservert=np.asarray(piece.vertices, float).ravel(),
@@ -218,7 +236,3 @@ def start_velocities(solid: Any, rotation: np.ndarray, centre: np.ndarray) -> li
         return [float(axis @ (w if body.joint == "hinge" else v))]
     return []
 
-
-def unknown(what: str, name: str, names: list[str]) -> str:
-    """Beginning of a sentence about a name that a file does not have."""
-    return f'has no {what} called "{name}"; it has {listed(names) if names else "none"}'

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from viscoil.solids.assembly import keyframed, rotation_matrix
-from viscoil.solids.mjcf import called, library, plan, start_velocities, target
+from viscoil.solids.mjcf import MotorPlan, called, library, plan, start_velocities, target
+from viscoil.solids.robots import attach, take_start
 
 LONGEST = 0.002  # of MuJoCo's own steps while something touches or is jointed [s]
 LARGEST_TURN = 0.02  # of a body in one of those steps [rad]: Euler's equations are integrated explicitly
@@ -63,6 +64,8 @@ class RigidWorld:
         self._solids = list(solids)
         self._pose = pose or self._keyframed_pose
         made = plan(scene, self._solids)
+        for number, robot in enumerate(getattr(scene, "robot", ())):
+            attach(made, robot, number, scene.up)
         self.notes = made.notes
         self._model = model = made.spec.compile()
         self._data = kit.MjData(model)
@@ -76,10 +79,11 @@ class RigidWorld:
         self._carry = any(int(model.body_rootid[b]) in roots for b in self._body)
         self.masses = model.body_mass[self._body].copy()
         self.hearts = model.body_ipos[self._body].copy()  # (B, 3) centre of mass in the solid's frame [m]
-        self._follows = np.ones(len(self.solid), bool)  # whether fluid moves it
+        self._follows = np.array([getattr(solids[i], "two_way", True) for i in self.solid], bool)  # whether fluid moves it
         self._jointed = any(j != kit.mjtJoint.mjJNT_FREE for j in model.jnt_type)
         self._spec_state = kit.mjtState.mjSTATE_INTEGRATION
-        self._motors = self._tune_motors()
+        take_start(model, self._data, [motor for motor in made.motors if motor.name.split("/")[0] != "solid"])
+        self._motors = self._tune(made.motors)
         self._start()
 
     # --- setting up ---------------------------------------------------------------------------------------------------
@@ -89,28 +93,23 @@ class RigidWorld:
         turn = rotation_matrix(turned) @ rotation_matrix(solid.shape.rotation)
         return turn, np.asarray(solid.shape.position, float) + moved
 
-    def _tune_motors(self) -> list[_Motor]:
-        """Gains of motors whose stiffness was left to us: critically damped against the inertia they have at the start."""
+    def _tune(self, plans: list[MotorPlan]) -> list[_Motor]:
+        """Gains of motors that are ours: critically damped against the inertia they have at the start."""
         kit, model, data = self._kit, self._model, self._data
         kit.mj_forward(model, data)
         full = np.empty((model.nv, model.nv))
         kit.mj_fullM(model, data, full)
         found = []
-        for index in self.solid:
-            solid = self._solids[index]
-            drive = solid.body.drive if solid.body is not None else None
-            if drive is None:
-                continue
-            motor, joint = model.actuator(f"solid/{index}").id, model.joint(f"solid/{index}").id
-            inertia = full[model.jnt_dofadr[joint], model.jnt_dofadr[joint]]
-            stiffness = drive.stiffness or inertia * SERVO_RATE**2
-            damping = 2 * math.sqrt(stiffness * inertia)
-            model.actuator_gainprm[motor, 0] = stiffness
-            model.actuator_biasprm[motor, 1:3] = -stiffness, -damping
-            values = np.array([key.value for key in drive.keyframes], float)
-            values = np.radians(values) if solid.body.joint == "hinge" else values
-            times = np.array([key.time for key in drive.keyframes])
-            found.append(_Motor(motor, times, values, drive.interpolation == "smooth", damping / stiffness))
+        for motor in plans:
+            row, lead = model.actuator(motor.name).id, 0.0
+            if motor.tuned:
+                dof = model.joint(motor.joint).dofadr[0]
+                stiffness = motor.stiffness or full[dof, dof] * SERVO_RATE**2
+                damping = 2 * math.sqrt(stiffness * full[dof, dof])
+                model.actuator_gainprm[row, 0] = stiffness
+                model.actuator_biasprm[row, 1:3] = -stiffness, -damping
+                lead = damping / stiffness
+            found.append(_Motor(row, motor.times, motor.values, motor.smooth, lead))
         return found
 
     def _start(self) -> None:
@@ -118,7 +117,7 @@ class RigidWorld:
         kit, model, data = self._kit, self._model, self._data
         for index, body in zip(self.solid, self._body, strict=True):
             solid = self._solids[index]
-            if solid.body is None or model.body_jntnum[body] == 0:
+            if getattr(solid, "link", None) is not None or model.body_jntnum[body] == 0:
                 continue
             rotation = data.xmat[body].reshape(3, 3)
             velocities = start_velocities(solid, rotation, data.xipos[body] - data.xpos[body])
