@@ -50,7 +50,8 @@ class FreeBodies:
         twist = self.velocity.copy()
         twist[:, :3] += dt * self.gravity
         rotation, position = self._moved(twist, dt)
-        return SimpleNamespace(rotation=rotation, position=position, centre0=self.centres(), twist=twist, inverse=self.inverse())
+        inverse = self.inverse()
+        return SimpleNamespace(rotation=rotation, position=position, centre0=self.centres(), twist=twist, inverse=inverse)
 
     def commit(self, impulse, time, dt):
         self.velocity[:, :3] += dt * self.gravity

@@ -129,7 +129,10 @@ class SolidSet:
         return self.wall_factor if solid.boundary == "distance" else 0.0
 
     def rebuild(self, time: float = 0.0) -> None:
-        """Reads all shapes again, at a moment [s]: after a solid was added, removed or reshaped. Bodies are to be coupled anew."""
+        """Reads all shapes again, at a moment [s]: after a solid was added, removed or reshaped.
+
+        Bodies are to be coupled anew.
+        """
         self.bodies = None
         rows, first, last, bound, blend = [], [], [], [], []
         self._radius = []  # of a ball about the frame's origin that holds the shape [m], also of containers

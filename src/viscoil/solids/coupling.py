@@ -77,8 +77,9 @@ def record(solid: qd.i32, x: vec3, change: vec3, mobility: qd.f32, solids: Solid
 
 @qd.func
 def gauge(
-    body: qd.i32, x: vec3, n: vec3, along: qd.f32, across: qd.f32, change: vec3, mobility: qd.f32, solids: Solids, bodies: Bodies
-):
+    body: qd.i32, x: vec3, n: vec3, along: qd.f32, across: qd.f32, change: vec3, mobility: qd.f32, solids: Solids,
+    bodies: Bodies,
+):  # fmt: skip
     """One contact of S and Q: x would be moved by ``change`` [m]; k_n = ``along``, k_t = ``across`` before mobility."""
     r = lever(bodies.solid[body], x, solids)
     q = (solids.per_spacing[0] / mobility) * change
