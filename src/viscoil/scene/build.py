@@ -31,7 +31,7 @@ def _walls(scene: Any) -> list[Any]:
     place = {"position", "rotation"}
     return [
         (index, solid.container, solid.shape.model_dump(exclude=place))
-        for index, solid in enumerate(scene.solid)
+        for index, solid in enumerate(scene.every_solid())
         if solid.boundary == "particles"
     ]
 
@@ -62,7 +62,7 @@ class Built:
         support = params.support * scene.spacing
         lattice = calibrate(scene.spacing, support, params.density_kernel)
         reach = support * (1 + params.margin)
-        self.world = World(scene.spacing, support, lattice, scene.solid, scene.domain, reach)
+        self.world = World(scene.spacing, support, lattice, scene.every_solid(), scene.domain, reach)
         self.world.gravity = tuple(float(g) for g in scene.gravity)
         method = solvers.solver_class(params.method)
         self.nozzles = [Nozzle(emitter, scene.spacing, self._pipe(method)) for emitter in scene.emitter]
@@ -167,7 +167,7 @@ class Built:
             world.set("inverse_mass", np.where(world.get("solid") < 0, masses, 0))
             world.learn_uniform()
         capacity = world.capacity
-        world.solids.solids = list(scene.solid)
+        world.solids.solids = scene.every_solid()
         world.solids.rebuild(world.time)
         if self._walls != (walls := _walls(scene)):
             self._walls = walls
@@ -237,7 +237,7 @@ class Built:
         }
 
     def _sample_boundaries(self, scene: Any) -> None:
-        for index, solid in enumerate(scene.solid):
+        for index, solid in enumerate(scene.every_solid()):
             if solid.boundary != "particles":
                 continue
             rest = sample_surface(solid.shape, scene.spacing, solid.container)

@@ -10,6 +10,7 @@ from viscoil.errors import SceneError
 from viscoil.keys import closest, did_you_mean, listed
 from viscoil.material import PRESETS, Material
 from viscoil.model import Model, NestedProblems, Problem, joined, problems
+from viscoil.scene.actors import Actor
 from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Picture, Sink, Solid, TimeSettings
 from viscoil.scene.shapes import Shape, Union
 from viscoil.scene.size import Estimate, check_size, estimate
@@ -17,8 +18,8 @@ from viscoil.scene.toml import write
 from viscoil.units import Acceleration, Length, shown, wrong
 
 __all__ = [
-    "Domain", "Emitter", "Expect", "Figure", "Fluid", "Keyframe", "Material", "Output", "Picture", "Scene", "Shape", "Sink",
-    "Solid", "TimeSettings",
+    "Actor", "Domain", "Emitter", "Expect", "Figure", "Fluid", "Keyframe", "Material", "Output", "Picture", "Scene", "Shape",
+    "Sink", "Solid", "TimeSettings",
 ]  # fmt: skip
 
 
@@ -79,6 +80,8 @@ class Scene(Model):
     """[[sink]] volumes in which particles disappear"""
     solid: list[Solid] = Field(default_factory=list)
     """[[solid]] obstacles and containers"""
+    actor: list[Actor] = Field(default_factory=list)
+    """[[actor]] figures that stand, wave, step and walk"""
     output: Output = Field(default_factory=Output)
     """what is written to disk"""
     expect: list[Expect] = Field(default_factory=list)
@@ -126,6 +129,10 @@ class Scene(Model):
     def used_materials(self) -> dict[str, Material]:
         """Materials in the order in which fluids, then emitters, first name them."""
         return {item.material: self.material_named(item.material) for item in [*self.fluid, *self.emitter]}
+
+    def every_solid(self) -> list[Solid]:
+        """The scene's own solids and those its figures are made of: the same objects until a figure changes."""
+        return [*self.solid, *(limb for k, actor in enumerate(self.actor) for limb in actor.limbs(self.up, k))]
 
     def problems(self) -> list[Problem]:
         """What is wrong with the scene as a whole: references, emptiness, sizes that cannot work."""
