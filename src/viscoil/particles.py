@@ -16,6 +16,7 @@ vec3 = qd.types.vector(3, qd.f32)
 mat3 = qd.types.matrix(3, 3, qd.f32)
 
 Ints = qd.types.NDArray[qd.i32, 1]
+Longs = qd.types.NDArray[qd.i64, 1]
 Floats = qd.types.NDArray[qd.f32, 1]
 Vectors = qd.types.NDArray[vec3, 1]
 Matrices = qd.types.NDArray[mat3, 1]

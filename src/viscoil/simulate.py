@@ -298,6 +298,7 @@ class Simulation:
                     world.solids.place(begin, begin + dt / parts)
                 if world.count:
                     self.solver.step(world, dt / parts)
+                world.solids.commit(begin, begin + dt / parts)
             needed, short = world.neighbors.overflow(), self.solver.short_of_room()
             if needed or short:
                 world.go_back()

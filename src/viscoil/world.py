@@ -181,6 +181,8 @@ class World:
 
     def remember(self) -> None:
         """Keeps what a step changes, to try again from here."""
+        if self.solids.bodies:
+            self.solids.bodies.remember()
         if self.count:
             for name, kept in self._kept.items():
                 table.copy(getattr(self.particles, name), kept, 0, self.count)
@@ -189,6 +191,8 @@ class World:
 
     def go_back(self) -> None:
         """Everything as it was at :meth:`remember`."""
+        if self.solids.bodies:
+            self.solids.bodies.go_back()
         if self.count:
             for name, kept in self._kept.items():
                 table.copy(kept, getattr(self.particles, name), 0, self.count)

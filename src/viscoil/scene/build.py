@@ -56,6 +56,7 @@ class Built:
     def __init__(self, scene: Any):
         backend.start()
         self.notes: list[str] = []
+        self._rigid: Any = None
         self.materials = scene.used_materials()
         self._fixed, self._walls = _fixed(scene), _walls(scene)
         params = scene.solver
@@ -65,6 +66,7 @@ class Built:
         self.world = World(scene.spacing, support, lattice, scene.every_solid(), scene.domain, reach)
         self.world.gravity = tuple(float(g) for g in scene.gravity)
         method = solvers.solver_class(params.method)
+        self._couple(scene, method)
         self.nozzles = [Nozzle(emitter, scene.spacing, self._pipe(method)) for emitter in scene.emitter]
         self._fill(scene)
         self._sample_boundaries(scene)
@@ -77,6 +79,37 @@ class Built:
         self.solver = self._made(method, params)
         for name, material in self.materials.items():
             self.notes += [f"{name}: {text}" for text in unsupported(material, set(self.solver.honours))]
+
+    def _couple(self, scene: Any, method: Any) -> None:
+        """Hands solids with a body to a rigid world; after a change, with the poses and velocities they have."""
+        solids = self.world.solids.solids
+        wanted = [(index, solid) for index, solid in enumerate(solids) if getattr(solid, "body", None) is not None]
+        if not wanted:
+            return
+        for index, solid in wanted:
+            where = f"solid.{index}" + (f' ("{solid.name}")' if solid.name else "")
+            if not method.couples:
+                able = [name for name in solvers.SOLVERS if solvers.solver_class(name).couples]
+                raise SceneError(
+                    f'{where}: method "{scene.solver.method}" cannot move bodies; expected one of {", ".join(able)}, or a '
+                    "solid without body", key=f"solid.{index}.body",
+                )  # fmt: skip
+            if solid.boundary == "particles" and not method.samples_couple:
+                raise SceneError(
+                    f'{where}: with method "{scene.solver.method}" a body needs boundary = "distance"; got "particles"',
+                    key=f"solid.{index}.boundary",
+                )
+        from viscoil.solids.rigid import RigidWorld  # only scenes with bodies pay for it
+
+        rigid = RigidWorld(scene, solids)
+        if self._rigid is not None:
+            rigid.take_over(self._rigid)
+        self._rigid = rigid
+        self.notes += rigid.notes
+        density = next(iter(self.materials.values())).density
+        spacing = self.world.spacing
+        self.world.solids.couple(rigid, spacing, density * spacing**3, method.erosion * spacing)
+        self.world.solids.place(self.world.time, self.world.time)
 
     def _pipe(self, method: Any) -> float:
         """How far before its opening a nozzle leads particles [m]: as far as those outside can see."""
@@ -169,6 +202,7 @@ class Built:
         capacity = world.capacity
         world.solids.solids = scene.every_solid()
         world.solids.rebuild(world.time)
+        self._couple(scene, solvers.solver_class(scene.solver.method))
         if self._walls != (walls := _walls(scene)):
             self._walls = walls
             if world.boundary_count:

@@ -8,7 +8,7 @@ import quadrants as qd
 from pydantic import StrictBool
 
 from viscoil import backend
-from viscoil.constraints.contact import contact_and_clearance, resolve_all
+from viscoil.constraints.contact import contact_and_clearance, gauge_contacts, resolve_all
 from viscoil.constraints.density import (
     JACOBI_LIMIT,
     DensityNumbers,
@@ -21,6 +21,7 @@ from viscoil.constraints.density import (
 )
 from viscoil.constraints.walls import walls_nearby
 from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
+from viscoil.solids.coupling import Bodies, approach, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, search
@@ -86,27 +87,59 @@ class Scratch:
 
 
 @qd.func(requires_top_level=True)
-def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch):
+def _predict(
+    p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, coupled: qd.template()
+):
     """Lines 1–4, and a first contact so that lists are found where particles can be."""
     predict(p, k.count[0], k.dt[0], k.gx[0], k.gy[0], k.gz[0], solids, s.predicted)
+    if qd.static(coupled):
+        for i in range(k.count[0]):
+            s.clear[i] = 0.0  # not known yet
+        _meet_bodies(p, k, solids, parts, bodies, s)
     contact_and_clearance(
         s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts, s.clear
     )
+    if qd.static(coupled):
+        settle_bodies(solids, bodies)
+        approach(s.clear, k.count[0], bodies)
 
 
 @qd.func(requires_top_level=True)
-def _move(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, left: Flag):
+def _meet_bodies(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch):
+    """Bodies yield to what pushes into them, before particles are put out."""
+    gauge_contacts(
+        s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], s.clear, k.support[0], solids, parts, bodies
+    )
+    solve_bodies(solids, bodies)
+
+
+@qd.func(requires_top_level=True)
+def _move(
+    p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, left: Flag,
+    coupled: qd.template(),
+):  # fmt: skip
     """x* ← x* + Δp, collisions included (lines 14 and 17)."""
+    if qd.static(coupled):
+        for i in range(k.count[0]):
+            if p.inverse_mass[i] > 0.0:
+                s.predicted[i] += s.correction[i]
+                s.clear[i] -= s.correction[i].norm()
+        _meet_bodies(p, k, solids, parts, bodies, s)
+        approach(s.clear, k.count[0], bodies)
     for i in range(k.count[0]):
         if p.inverse_mass[i] > 0.0:
-            s.predicted[i] += s.correction[i]
-            s.clear[i] -= s.correction[i].norm()
+            if qd.static(not coupled):
+                s.predicted[i] += s.correction[i]
+                s.clear[i] -= s.correction[i].norm()
             if s.clear[i] < k.support[0]:
                 s.predicted[i] = resolve_all(
-                    s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts
+                    s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i]
                 )
         if i == 0:
             count_down(left, s.used)
+    if qd.static(coupled):
+        settle_bodies(solids, bodies)
+        approach(s.clear, k.count[0], bodies)
 
 
 @qd.func(requires_top_level=True)
@@ -119,8 +152,8 @@ def _start(left: Flag, k: StepNumbers, s: Scratch):
 @qd.func(requires_top_level=True)
 def _iterate(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, s: Scratch, walled: qd.template(), power: qd.template(), uniform: qd.template(),
-    kernel: qd.template(), controlled: qd.template(), periodic: qd.template(),
+    parts: Parts, bodies: Bodies, s: Scratch, walled: qd.template(), power: qd.template(), uniform: qd.template(),
+    kernel: qd.template(), controlled: qd.template(), coupled: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Lines 9–18: all λ, then all Δp, then collisions and new positions."""
     if qd.static(walled):
@@ -135,7 +168,7 @@ def _iterate(
         p, s.predicted, k.count[0], near, torus, c, s.multiplier, s.wall_gradient, s.correction,
         power, uniform, periodic,
     )  # fmt: skip
-    _move(p, k, solids, parts, s, left)
+    _move(p, k, solids, parts, bodies, s, left, coupled)
     if qd.static(controlled):
         chunk_sums(s.error, k.count[0], s.partial)
         stop_when_small(left, s.used, s.partial, k.count[0], k.movers[0], k.tolerance[0], 2)
@@ -157,19 +190,23 @@ def _finish(
 
 
 @qd.kernel(graph=True, fastcache=True)
-def _predict_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch):
-    _predict(p, k, solids, parts, s)
+def _predict_stage(
+    p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, coupled: qd.Template
+):
+    _predict(p, k, solids, parts, bodies, s, coupled)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _solve_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, s: Scratch, walled: qd.Template, power: qd.Template, uniform: qd.Template, kernel: qd.Template,
-    controlled: qd.Template, periodic: qd.Template,
+    parts: Parts, bodies: Bodies, s: Scratch, walled: qd.Template, power: qd.Template, uniform: qd.Template,
+    kernel: qd.Template, controlled: qd.Template, coupled: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     _start(left, k, s)
     while qd.graph.do_while(left):
-        _iterate(left, p, k, near, torus, c, solids, parts, s, walled, power, uniform, kernel, controlled, periodic)
+        _iterate(
+            left, p, k, near, torus, c, solids, parts, bodies, s, walled, power, uniform, kernel, controlled, coupled, periodic
+        )
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -183,16 +220,18 @@ def _finish_stage(
 @qd.kernel(graph=True, fastcache=True)
 def _whole_step(
     left: Flag, p: Particles, k: StepNumbers, cells: Cells, torus: Torus, sk: SearchNumbers, near: NeighborList,
-    c: DensityNumbers, solids: Solids, parts: Parts, s: Scratch, status: Ints, walled: qd.Template, power: qd.Template,
-    uniform: qd.Template, kernel: qd.Template, controlled: qd.Template, confined: qd.Template, periodic: qd.Template,
-    depth: qd.Template,
+    c: DensityNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, status: Ints, walled: qd.Template,
+    power: qd.Template, uniform: qd.Template, kernel: qd.Template, controlled: qd.Template, coupled: qd.Template,
+    confined: qd.Template, periodic: qd.Template, depth: qd.Template,
 ):  # fmt: skip
     """Algorithm 1 as one graph: what a GPU runs when nobody asks for the time of its stages."""
-    _predict(p, k, solids, parts, s)
+    _predict(p, k, solids, parts, bodies, s, coupled)
     search(cells, torus, s.predicted, p.id, p.inverse_mass, sk, near, periodic, depth)
     _start(left, k, s)
     while qd.graph.do_while(left):
-        _iterate(left, p, k, near, torus, c, solids, parts, s, walled, power, uniform, kernel, controlled, periodic)
+        _iterate(
+            left, p, k, near, torus, c, solids, parts, bodies, s, walled, power, uniform, kernel, controlled, coupled, periodic
+        )
     _finish(p, k, near, torus, s, status, confined, uniform, periodic)
 
 
@@ -200,6 +239,7 @@ class PBF(Method):
     """The solver. Scratch only: everything that lasts belongs to the world."""
 
     stages = ("integrate", "neighbours", "solve", "velocity")
+    couples = True
 
     def __init__(self, params: PBFParams, world: Any):
         self.params = params
@@ -259,19 +299,20 @@ class PBF(Method):
         near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
         solids, parts, left = world.solids.device, world.solids.parts, backend.loop_counter()
         k, d = step_numbers(self._step, world, c, dt, vorticity=c.vorticity), self.numbers(world)
-        variant = (self._walled(world), c.pressure_power, world.uniform, c.density_kernel, c.tolerance > 0)
+        bodies, coupled = world.solids.bodies_device, world.solids.coupled
+        variant = (self._walled(world), c.pressure_power, world.uniform, c.density_kernel, c.tolerance > 0, coupled)
         if not world.stages.precise:
             _whole_step(
-                left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near, d, solids, parts, s,
-                world.status, *variant, c.vorticity > 0, periodic, world.neighbors.scan_depth,
+                left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near, d, solids, parts, bodies,
+                s, world.status, *variant, c.vorticity > 0, periodic, world.neighbors.scan_depth,
             )  # fmt: skip
             return
         with world.stages("integrate"):  # lines 1-4
-            _predict_stage(p, k, solids, parts, s)
+            _predict_stage(p, k, solids, parts, bodies, s, coupled)
         with world.stages("neighbours"):  # lines 5-7
             world.neighbors.find(s.predicted, p, world.count)
         with world.stages("solve"):  # lines 8-19
-            _solve_stage(left, p, k, near, torus, d, solids, parts, s, *variant, periodic)
+            _solve_stage(left, p, k, near, torus, d, solids, parts, bodies, s, *variant, periodic)
         with world.stages("velocity"):  # lines 20-24
             _finish_stage(p, k, near, torus, s, world.status, c.vorticity > 0, world.uniform, periodic)
 
