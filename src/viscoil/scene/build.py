@@ -9,6 +9,7 @@ from viscoil.errors import SceneError
 from viscoil.material import Material, unsupported
 from viscoil.scene.emitters import Nozzle
 from viscoil.scene.fill import fill_shape, jittered
+from viscoil.scene.robots import robot_notes
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
 from viscoil.sph.calibration import calibrate
 from viscoil.sph.smoothing import NAMES
@@ -31,7 +32,7 @@ def _walls(scene: Any) -> list[Any]:
     place = {"position", "rotation"}
     return [
         (index, solid.container, solid.shape.model_dump(exclude=place))
-        for index, solid in enumerate(scene.solid)
+        for index, solid in enumerate(scene.every_solid())
         if solid.boundary == "particles"
     ]
 
@@ -63,7 +64,7 @@ class Built:
         support = params.support * scene.spacing
         lattice = calibrate(scene.spacing, support, params.density_kernel)
         reach = support * (1 + params.margin)
-        self.world = World(scene.spacing, support, lattice, scene.solid, scene.domain, reach)
+        self.world = World(scene.spacing, support, lattice, scene.every_solid(), scene.domain, reach)
         self.world.gravity = tuple(float(g) for g in scene.gravity)
         method = solvers.solver_class(params.method)
         self._couple(scene, method)
@@ -105,7 +106,7 @@ class Built:
         if self._rigid is not None:
             rigid.take_over(self._rigid)
         self._rigid = rigid
-        self.notes += rigid.notes
+        self.notes += [*rigid.notes, *robot_notes(scene)]
         density = next(iter(self.materials.values())).density
         spacing = self.world.spacing
         self.world.solids.couple(rigid, spacing, density * spacing**3, method.erosion * spacing)
@@ -200,7 +201,7 @@ class Built:
             world.set("inverse_mass", np.where(world.get("solid") < 0, masses, 0))
             world.learn_uniform()
         capacity = world.capacity
-        world.solids.solids = list(scene.solid)
+        world.solids.solids = scene.every_solid()
         world.solids.rebuild(world.time)
         self._couple(scene, solvers.solver_class(scene.solver.method))
         if self._walls != (walls := _walls(scene)):
@@ -271,7 +272,7 @@ class Built:
         }
 
     def _sample_boundaries(self, scene: Any) -> None:
-        for index, solid in enumerate(scene.solid):
+        for index, solid in enumerate(scene.every_solid()):
             if solid.boundary != "particles":
                 continue
             rest = sample_surface(solid.shape, scene.spacing, solid.container)

@@ -10,16 +10,18 @@ from viscoil.errors import SceneError
 from viscoil.keys import closest, did_you_mean, listed
 from viscoil.material import PRESETS, Material
 from viscoil.model import Model, NestedProblems, Problem, joined, problems
+from viscoil.scene.actors import Actor
 from viscoil.scene.bodies import Body, Robot
 from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Picture, Sink, Solid, TimeSettings
+from viscoil.scene.robots import robot_solids
 from viscoil.scene.shapes import Shape, Union
 from viscoil.scene.size import Estimate, check_size, estimate
 from viscoil.scene.toml import write
 from viscoil.units import Acceleration, Length, shown, wrong
 
 __all__ = [
-    "Body", "Domain", "Emitter", "Expect", "Figure", "Fluid", "Keyframe", "Material", "Output", "Picture", "Robot", "Scene",
-    "Shape", "Sink", "Solid", "TimeSettings",
+    "Actor", "Body", "Domain", "Emitter", "Expect", "Figure", "Fluid", "Keyframe", "Material", "Output", "Picture", "Robot",
+    "Scene", "Shape", "Sink", "Solid", "TimeSettings",
 ]  # fmt: skip
 
 
@@ -82,6 +84,8 @@ class Scene(Model):
     """[[solid]] obstacles, containers and bodies"""
     robot: list[Robot] = Field(default_factory=list)
     """[[robot]] mechanisms from MJCF or URDF files"""
+    actor: list[Actor] = Field(default_factory=list)
+    """[[actor]] figures that stand, wave, step and walk"""
     output: Output = Field(default_factory=Output)
     """what is written to disk"""
     expect: list[Expect] = Field(default_factory=list)
@@ -129,6 +133,11 @@ class Scene(Model):
     def used_materials(self) -> dict[str, Material]:
         """Materials in the order in which fluids, then emitters, first name them."""
         return {item.material: self.material_named(item.material) for item in [*self.fluid, *self.emitter]}
+
+    def every_solid(self) -> list[Solid]:
+        """The scene's own solids and those its figures and robots are made of: the same objects until one of them changes."""
+        limbs = [limb for k, actor in enumerate(self.actor) for limb in actor.limbs(self.up, k)]
+        return [*self.solid, *limbs, *(robot_solids(self) if self.robot else ())]
 
     def problems(self) -> list[Problem]:
         """What is wrong with the scene as a whole: references, emptiness, sizes that cannot work."""

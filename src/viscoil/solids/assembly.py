@@ -107,6 +107,11 @@ def _friction(value: float) -> float:
     return 1e30 if math.isinf(value) else float(value)
 
 
+def path_of(solid: Any) -> Any:
+    """Who says where a solid is that does not follow keyframes (``pose(time)``, ``fastest(lever)``); None otherwise."""
+    return getattr(solid, "_path", None)
+
+
 class SolidSet:
     """All solids of a world on the device.
 
@@ -222,7 +227,7 @@ class SolidSet:
     @property
     def moving(self) -> bool:
         """Whether poses have to be looked at every step."""
-        return bool(self._drags or self.bodies) or any(solid.motion for solid in self.solids)
+        return bool(self._drags or self.bodies) or any(solid.motion or path_of(solid) for solid in self.solids)
 
     def drag(
         self, index: int, target: tuple[np.ndarray | None, np.ndarray | None], now: float, over: float,
@@ -260,6 +265,8 @@ class SolidSet:
             return rotation[self.bodies.index[index]], position[self.bodies.index[index]]
         if id(solid) in self._drags:
             return self._drags[id(solid)][1].pose(time)
+        if path := path_of(solid):
+            return path.pose(time)
         turn, shift = rotation_matrix(solid.shape.rotation), np.asarray(solid.shape.position, float)
         moved, turned = keyframed(solid.motion, solid.interpolation, time)
         return rotation_matrix(turned) @ turn, shift + moved
@@ -284,13 +291,17 @@ class SolidSet:
         """(fastest speed of any surface point [m/s], fastest turn [rad/s]) between two moments [s]."""
         speed, turn = self._body_motion()
         for index, solid in enumerate(self.solids):
-            if end <= begin or not (solid.motion or id(solid) in self._drags):
+            if end <= begin or not (solid.motion or path_of(solid) or id(solid) in self._drags):
+                continue
+            lever = self._radius[index] if self._radius[index] < UNBOUNDED else 0.0
+            if (path := path_of(solid)) and id(solid) not in self._drags:
+                fastest = path.fastest(lever)
+                speed, turn = max(speed, fastest[0]), max(turn, fastest[1])
                 continue
             moments = np.linspace(begin, end, 9)  # eight stretches see what starts slowly
             poses = [self.pose(index, float(t)) for t in moments]
             for (r0, p0), (r1, p1) in itertools.pairwise(poses):
                 angle = math.acos(min(1.0, max(-1.0, (np.trace(r0.T @ r1) - 1) / 2)))
-                lever = self._radius[index] if self._radius[index] < UNBOUNDED else 0.0
                 speed = max(speed, (float(np.linalg.norm(p1 - p0)) + angle * lever) * 8 / (end - begin))
                 turn = max(turn, angle * 8 / (end - begin))
         return speed, turn
