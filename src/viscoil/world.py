@@ -36,7 +36,7 @@ class World:
         self.count = 0  # particles, boundary samples included
         self.boundary_count = 0
         self.next_id = 0
-        self.solids = SolidSet(solids, lattice.wall_factor)
+        self.solids = SolidSet(solids, lattice.wall_factor, spacing, support)
         self.material_names: list[str] = []  # by index
         self.box = box
         self.capacity = 0

@@ -9,6 +9,7 @@ from viscoil.errors import SceneError
 from viscoil.material import Material, unsupported
 from viscoil.scene.emitters import Nozzle
 from viscoil.scene.fill import fill_shape, jittered
+from viscoil.scene.mesh_checks import check_meshes, mesh_notes
 from viscoil.scene.robots import robot_notes
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
 from viscoil.sph.calibration import calibrate
@@ -58,6 +59,7 @@ class Built:
         backend.start()
         self.notes: list[str] = []
         self._rigid: Any = None
+        check_meshes(scene)
         self.materials = scene.used_materials()
         self._fixed, self._walls = _fixed(scene), _walls(scene)
         params = scene.solver
@@ -69,6 +71,7 @@ class Built:
         method = solvers.solver_class(params.method)
         self._couple(scene, method)
         self.nozzles = [Nozzle(emitter, scene.spacing, self._pipe(method)) for emitter in scene.emitter]
+        self.notes += mesh_notes(scene, support)
         self._fill(scene)
         self._sample_boundaries(scene)
         self._check_nozzles(scene)
