@@ -359,7 +359,8 @@ class Simulation:
         from viscoil.scene.parts import Solid
         from viscoil.solids.assembly import SolidSet
 
-        return SolidSet([Solid(shape=s.shape) for s in self.scene.sink]) if self.scene.sink else None
+        solids = [Solid(shape=s.shape) for s in self.scene.sink]
+        return SolidSet(solids, spacing=self.scene.spacing) if solids else None
 
     def _remove_sunk(self) -> None:
         world = self.world

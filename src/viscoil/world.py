@@ -37,7 +37,7 @@ class World:
         self.count = 0  # particles, boundary samples included
         self.boundary_count = 0
         self.next_id = 0
-        self.solids = SolidSet(solids, lattice.wall_factor)
+        self.solids = SolidSet(solids, lattice.wall_factor, spacing, support)
         self.clusters = ClusterSet([], spacing)  # particle solids
         self.material_names: list[str] = []  # by index
         self.box = box
