@@ -85,7 +85,7 @@ class Built:
                 "and there is no [[emitter]]"
             )
         self.solver = self._made(method, params)
-        for name, material in self.materials.items():
+        for name, material in scene.fluid_materials().items():
             self.notes += [f"{name}: {text}" for text in unsupported(material, set(self.solver.honours))]
 
     def _couple(self, scene: Any, method: Any) -> None:

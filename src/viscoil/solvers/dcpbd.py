@@ -16,6 +16,8 @@ from viscoil.constraints.conformation import Substances, gradient_corrections, g
 from viscoil.constraints.contact import clearance, resolve_all
 from viscoil.constraints.density import DensityNumbers, correction_of, multiplier_of, plain_density
 from viscoil.constraints.friction import pair_factor
+from viscoil.constraints.particle_solids import find_clusters, hold_together
+from viscoil.constraints.shape_matching import carry_on, fit_twists, rigid_velocities, stiffen
 from viscoil.constraints.velocity_projection import (
     Projection,
     ProjectionNumbers,
@@ -34,6 +36,7 @@ from viscoil.constraints.velocity_projection import (
 from viscoil.constraints.wall_friction import nearest_wall
 from viscoil.constraints.walls import wall_density
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Uploaded, Vectors, allocate_array, mat3, vec3
+from viscoil.solids.clusters import Clusters, Elastic, slot_of
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import NeighborList, Torus
@@ -111,7 +114,7 @@ def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scra
 def _hold(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection):
     """Who touches a solid keeps the velocity that contact leaves it; whom a wall would have to pull is let go."""
     for i in range(k.count[0]):
-        if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0]:
+        if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0] and p.cluster[i] < 0:
             if (v.held[i] == 1 or v.held[i] == 2) and v.normal[i].dot(v.residual[i]) > 0.0:
                 v.held[i] = 0
             if v.held[i] == 0 or v.held[i] == 3:
@@ -131,31 +134,40 @@ def _hold(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch
 @qd.func(requires_top_level=True)
 def _begin(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, uniform: qd.template(), even: qd.template(),
-    periodic: qd.template(),
+    solids: Solids, parts: Parts, b: Clusters, s: Scratch, v: Projection, sums: Sums, uniform: qd.template(),
+    even: qd.template(), mix: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """What a round of the velocity projection starts from: who is held, and b − A u."""
     _hold(p, k, solids, parts, s, v)
     bulk_pressures(v.u, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
     residuals(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, sums, uniform, even, periodic)
+    if qd.static(mix & 1 > 0):
+        stiffen(p, s.predicted, v.search, torus, b, periodic)
     begin_round(left, k.count[0], c, v, sums)
 
 
 @qd.func(requires_top_level=True)
 def _iterate(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    s: Scratch, v: Projection, sums: Sums, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
+    b: Clusters, s: Scratch, v: Projection, sums: Sums, uniform: qd.template(), even: qd.template(), mix: qd.template(),
+    periodic: qd.template(),
 ):  # fmt: skip
-    """One iteration of conjugate gradients."""
+    """One iteration of conjugate gradients; rigid bodies only look for rigid motions."""
     bulk_pressures(v.search, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
     images(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, sums, uniform, even, periodic)
     steer(left, k.count[0], c, v, sums)
     advance(p, k.count[0], v)
+    if qd.static(mix & 1 > 0):
+        stiffen(p, s.predicted, v.search, torus, b, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
-def _predict_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection):
+def _predict_stage(
+    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, b: Clusters, e: Elastic, s: Scratch, v: Projection,
+    mix: qd.Template, periodic: qd.Template,
+):  # fmt: skip
     _predict(p, k, solids, parts, s, v)
+    find_clusters(p, k.count[0], torus, b, e, mix, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -174,23 +186,23 @@ def _prepare_stage(
 @qd.kernel(graph=True, fastcache=True)
 def _gradients_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, uniform: qd.Template, even: qd.Template,
-    periodic: qd.Template,
+    solids: Solids, parts: Parts, b: Clusters, s: Scratch, v: Projection, sums: Sums, uniform: qd.Template,
+    even: qd.Template, mix: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """One round of the velocity projection by conjugate gradients: u* → u**."""
-    _begin(left, p, k, near, torus, m, c, solids, parts, s, v, sums, uniform, even, periodic)
+    _begin(left, p, k, near, torus, m, c, solids, parts, b, s, v, sums, uniform, even, mix, periodic)
     while qd.graph.do_while(left):
-        _iterate(left, p, k, near, torus, m, c, s, v, sums, uniform, even, periodic)
+        _iterate(left, p, k, near, torus, m, c, b, s, v, sums, uniform, even, mix, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _strides_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, uniform: qd.Template, even: qd.Template,
-    periodic: qd.Template,
+    solids: Solids, parts: Parts, b: Clusters, s: Scratch, v: Projection, sums: Sums, uniform: qd.Template,
+    even: qd.Template, mix: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """The same by Chebyshev's or Jacobi's iteration, two at a time: directions go back and forth between two arrays."""
-    _begin(left, p, k, near, torus, m, c, solids, parts, s, v, sums, uniform, even, periodic)
+    _begin(left, p, k, near, torus, m, c, solids, parts, b, s, v, sums, uniform, even, mix, periodic)
     first_stride(left, p, k.count[0], c, v)
     while qd.graph.do_while(left):
         bulk_pressures(v.search, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
@@ -203,6 +215,8 @@ def _strides_stage(
             left, v.direction, v.search, p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, True,
             uniform, even, periodic,
         )  # fmt: skip
+    if qd.static(mix & 1 > 0):
+        stiffen(p, s.predicted, v.u, torus, b, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -235,7 +249,10 @@ def _estimate_stage(
 
 
 @qd.kernel(graph=True, fastcache=True)
-def _settle_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums):
+def _settle_stage(
+    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, b: Clusters, s: Scratch, v: Projection, sums: Sums,
+    mix: qd.Template, periodic: qd.Template,
+):  # fmt: skip
     """x** = x⁰ + Δt u**; where that aimed at is kept in ``free``. Accounts of what the projection left: r·wr, u·r and the
     power of the friction, Δt u·F(u) = u·(r − (u* − u)/w)."""
     qd.loop_config(block_dim=256)
@@ -261,12 +278,15 @@ def _settle_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s:
                 s.half[0] = k.iterations[0] % 2  # so that the last iteration writes the first half
         hand_in(i, k.count[0], account, sums)
     chunk_totals(k.count[0], sums)
+    if qd.static(mix & 1 > 0):  # as they were before contact, which comes back in the iterations
+        fit_twists(p, p.position, v.u, torus, b, periodic)
+        carry_on(p, k.dt[0], 0.0, 0.0, 0.0, torus, b, s.predicted, s.predicted.shape[0] // 2, periodic)
 
 
 @qd.func(requires_top_level=True)
 def _weigh(
     p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids, parts: Parts,
-    s: Scratch, walled: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    s: Scratch, walled: qd.template(), uniform: qd.template(), mix: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Multipliers of the density constraint, walls included."""
     for i in range(k.count[0]):
@@ -281,7 +301,9 @@ def _weigh(
                     wall = share
                     toward = slope
                 s.wall_gradient[i] = toward
-            found, _error = multiplier_of(i, p, s.predicted, first, near, torus, c, wall, toward, False, uniform, periodic)
+            found, _error = multiplier_of(
+                i, p, s.predicted, first, near, torus, c, wall, toward, False, uniform, periodic, mix > 0
+            )
             value = found
         s.multiplier[i] = value
         if i == 0:
@@ -291,7 +313,8 @@ def _weigh(
 @qd.func(requires_top_level=True)
 def _move(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, s: Scratch, walled: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    parts: Parts, b: Clusters, s: Scratch, walled: qd.template(), uniform: qd.template(), mix: qd.template(),
+    periodic: qd.template(),
 ):  # fmt: skip
     """x* ← x* + Δx, and contact: from one half of the array to the other, so that all read what was there before."""
     for i in range(k.count[0]):
@@ -302,11 +325,17 @@ def _move(
             toward = vec3(0.0)
             if qd.static(walled):
                 toward = s.wall_gradient[i]
-            change = correction_of(i, p, s.predicted, first, near, torus, c, s.multiplier, toward, 1, uniform, periodic)
+            change = correction_of(
+                i, p, s.predicted, first, near, torus, c, s.multiplier, toward, 1, uniform, periodic, mix > 0
+            )
             place += change
             s.clear[i] -= change.norm()
             if s.clear[i] < k.support[0]:
-                place = resolve_all(place, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
+                wanted = place
+                place = resolve_all(wanted, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
+                if qd.static(mix & 1 > 0):
+                    if p.cluster[i] >= 0:
+                        b.touched[slot_of(i, p, b)] = qd.cast((place - wanted).norm() > 1e-4 * k.radius[0], qd.i32)
         s.predicted[length - first + i] = place
         if i == 0:
             s.half[0] = 1 - s.half[1]
@@ -316,23 +345,29 @@ def _move(
 @qd.kernel(graph=True, fastcache=True)
 def _solve_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, s: Scratch, walled: qd.Template, uniform: qd.Template, periodic: qd.Template,
+    parts: Parts, b: Clusters, e: Elastic, s: Scratch, walled: qd.Template, uniform: qd.Template, mix: qd.Template,
+    periodic: qd.Template,
 ):  # fmt: skip
-    """x** → x: density and contact."""
+    """x** → x: density and contact, and bodies take back their shapes."""
     for _ in range(1):
         left[()] = k.iterations[0]
     while qd.graph.do_while(left):
-        _weigh(p, k, near, torus, c, solids, parts, s, walled, uniform, periodic)
-        _move(left, p, k, near, torus, c, solids, parts, s, walled, uniform, periodic)
+        _weigh(p, k, near, torus, c, solids, parts, s, walled, uniform, mix, periodic)
+        _move(left, p, k, near, torus, c, solids, parts, b, s, walled, uniform, mix, periodic)
+        hold_together(
+            p, s.predicted, s.half[0] * (s.predicted.shape[0] // 2), s.clear, k.dt[0], torus, b, e, mix, periodic
+        )
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _finish_stage(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: SpreadingNumbers, s: Scratch,
-    v: Projection, status: Ints, elastic: qd.Template, periodic: qd.Template,
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: SpreadingNumbers, b: Clusters,
+    s: Scratch, v: Projection, status: Ints, elastic: qd.Template, mix: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """u with what the positions were corrected by, the conformation at the end of the step, and even distances."""
     corrected_velocities(p, k.count[0], k.dt[0], k.farthest[0], v.free, s.predicted, v.u, status)
+    if qd.static(mix & 1 > 0):
+        rigid_velocities(p, s.predicted, k.dt[0], torus, b, v.u, periodic)
     if qd.static(elastic):
         for i in range(k.count[0]):
             if p.inverse_mass[i] != 0.0:
@@ -349,6 +384,7 @@ class DCPBD(Method):
     )
     stages = ("integrate", "neighbours", "project", "solve", "velocity")
     leads_nozzles = True  # stress has to hold on to what is still in the pipe
+    holds_clusters = True
     evolves = ("conformation",)  # fields besides position and velocity that a step changes
 
     def __init__(self, params: DCPBDParams, world: Any):
@@ -429,9 +465,10 @@ class DCPBD(Method):
         k, density = step_numbers(self._step, world, c, dt), plain_density(self._density, world)
         spreading = self._spreading.set(spacing=world.spacing, strength=c.spreading)
         self._count, self._iterations = world.count, self._iterations + c.iterations
-        variant = (world.uniform, self._even, periodic)
+        b, e, mix = world.clusters.device, world.clusters.elastic, world.clusters.mix
+        variant = (world.uniform, self._even and mix == 0, periodic)
         with world.stages("integrate"):
-            _predict_stage(p, k, solids, parts, s, v)
+            _predict_stage(p, k, torus, solids, parts, b, e, s, v, mix, periodic)
         with world.stages("neighbours"):
             world.neighbors.find(s.predicted, p, world.count)
         with world.stages("project"):
@@ -442,12 +479,12 @@ class DCPBD(Method):
             numbers = self._numbers(world, rounds)
             project = _gradients_stage if c.projection == "cg" else _strides_stage
             for _ in range(rounds):
-                project(left, p, k, near, torus, m, numbers, solids, parts, s, v, sums, *variant)
-            _settle_stage(p, k, solids, parts, s, v, sums)
+                project(left, p, k, near, torus, m, numbers, solids, parts, b, s, v, sums, *variant[:2], mix, periodic)
+            _settle_stage(p, k, torus, solids, parts, b, s, v, sums, mix, periodic)
         with world.stages("solve"):
-            _solve_stage(left, p, k, near, torus, density, solids, parts, s, walled, world.uniform, periodic)
+            _solve_stage(left, p, k, near, torus, density, solids, parts, b, e, s, walled, world.uniform, mix, periodic)
         with world.stages("velocity"):
-            _finish_stage(p, k, near, torus, m, spreading, s, v, world.status, self._elastic, periodic)
+            _finish_stage(p, k, near, torus, m, spreading, b, s, v, world.status, self._elastic, mix, periodic)
 
     def iterations_used(self) -> int:
         """Iterations of the density constraint since the last call."""
