@@ -278,7 +278,8 @@ class Simulation:
 
     def _may_run_ahead(self) -> bool:
         """Whether the host has nothing to do between steps, so that a GPU need not wait for it."""
-        busy = self.nozzles or self._built.particle_bodies.waiting or self._sinks or self.world.solids.moving or self.callback or self._built.keyed
+        coming = self.nozzles or self._built.particle_bodies.waiting
+        busy = coming or self._sinks or self.world.solids.moving or self.callback or self._built.keyed
         return backend.current().is_gpu and not busy and not self.solver.busy and self.scene.time.cfl is None
 
     # --- one or more steps, safely -----------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from viscoil.material import PRESETS, Material
 from viscoil.model import Model, NestedProblems, Problem, joined, problems
 from viscoil.scene.actors import Actor
 from viscoil.scene.bodies import Body, Robot
-from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Picture, Sink, Solid, TimeSettings
 from viscoil.scene.particle_solids import ParticleSolid
+from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Picture, Sink, Solid, TimeSettings
 from viscoil.scene.robots import robot_solids
 from viscoil.scene.shapes import Shape, Union
 from viscoil.scene.size import Estimate, check_size, estimate
@@ -142,7 +142,8 @@ class Scene(Model):
 
     def used_materials(self) -> dict[str, Material]:
         """Materials in the order in which fluids, then emitters, first name them; then one for each particle solid."""
-        return self.fluid_materials() | {solid.called(number): solid.material() for number, solid in enumerate(self.particle_solid)}
+        bodies = {solid.called(number): solid.material() for number, solid in enumerate(self.particle_solid)}
+        return self.fluid_materials() | bodies
 
     def every_solid(self) -> list[Solid]:
         """The scene's own solids and those its figures and robots are made of: the same objects until one of them changes."""

@@ -12,6 +12,7 @@ Soft bodies: :class:`Elastic` lists the bonds of their lattices, see constraints
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,7 @@ class ClusterSet:
         self.members = members
         sizes = np.array([len(m.rest) for m in members], np.int64)
         begin = np.cumsum([0, *sizes])
-        chunks = [np.arange(a, b, CHUNK) for a, b in zip(begin[:-1], begin[1:], strict=True)]
+        chunks = [np.arange(a, b, CHUNK) for a, b in pairwise(begin)]
         chunk_begin = np.cumsum([0, *(len(c) for c in chunks)])
         slots, clusters, total = int(begin[-1]), len(members), int(chunk_begin[-1])
         self.rigid = any(m.kind == RIGID for m in members)
@@ -233,6 +234,13 @@ def slot_of(i: qd.i32, p: Particles, b: Clusters) -> qd.i32:
     """Slot of a particle that belongs to a cluster."""
     c = p.cluster[i]
     return b.begin[c] + p.id[i] - b.first_id[c]
+
+
+@qd.func
+def note_touch(i: qd.i32, p: Particles, wanted: vec3, place: vec3, radius: qd.f32, b: Clusters):
+    """Remembers whether a solid put particle i to another place than it wanted; radius: of contact [m]."""
+    if p.cluster[i] >= 0:
+        b.touched[slot_of(i, p, b)] = qd.cast((place - wanted).norm() > 1e-4 * radius, qd.i32)
 
 
 @qd.func(requires_top_level=True)

@@ -23,7 +23,7 @@ from viscoil.constraints.particle_solids import find_clusters, hold_together
 from viscoil.constraints.shape_matching import carry_on, rigid_velocities
 from viscoil.constraints.walls import walls_nearby
 from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
-from viscoil.solids.clusters import Clusters, Elastic, slot_of
+from viscoil.solids.clusters import Clusters, Elastic, note_touch
 from viscoil.solids.coupling import Bodies, approach, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
@@ -144,8 +144,7 @@ def _move(
                     s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i]
                 )
                 if qd.static(mix & 1 > 0):
-                    if p.cluster[i] >= 0:
-                        b.touched[slot_of(i, p, b)] = qd.cast((place - s.predicted[i]).norm() > 1e-4 * k.radius[0], qd.i32)
+                    note_touch(i, p, s.predicted[i], place, k.radius[0], b)
                 s.predicted[i] = place
         if i == 0:
             count_down(left, s.used)
