@@ -5,6 +5,7 @@ keyframes are bodies too, too heavy to be moved by others and put in their place
 """
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +59,13 @@ def quaternion(rotation: np.ndarray) -> np.ndarray:
     return result
 
 
+def compiled(spec: Any) -> Any:
+    """The model; that a robot's file has its own gravity or time step, which do not count here, is no news."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Attach conflict")
+        return spec.compile()
+
+
 def called(solids: list[Any], index: int) -> str:
     """How messages call a solid."""
     return solids[index].name or f"solid {index}"
@@ -76,6 +84,7 @@ def plan(scene: Any, solids: list[Any]) -> Plan:
     spec.option.integrator = kit.mjtIntegrator.mjINT_IMPLICITFAST
     spec.option.cone = kit.mjtCone.mjCONE_ELLIPTIC
     spec.option.impratio = 10.0  # friction holds instead of creeping
+    spec.option.disableflags |= int(kit.mjtDisableBit.mjDSBL_AUTORESET)
     spec.compiler.degree = False
     made = Plan(spec)
     by_name = {solid.name: index for index, solid in enumerate(solids) if solid.name}

@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from viscoil.errors import SimulationFailed
 from viscoil.solids.assembly import keyframed, rotation_matrix
-from viscoil.solids.mjcf import MotorPlan, called, library, plan, start_velocities, target
+from viscoil.solids.mjcf import MotorPlan, called, compiled, library, plan, start_velocities, target
 from viscoil.solids.robots import attach, take_start
 
 LONGEST = 0.002  # of MuJoCo's own steps while something touches or is jointed [s]
 LARGEST_TURN = 0.02  # of a body in one of those steps [rad]: Euler's equations are integrated explicitly
 MOST_STEPS = 1000  # of MuJoCo in one step of the fluid
+FASTEST = 1e6  # of a body, m/s or rad/s: nothing faster is a solution
 SERVO_RATE = 100.0  # natural frequency of motors whose stiffness is not given [rad/s]
 
 
@@ -67,7 +69,7 @@ class RigidWorld:
         for number, robot in enumerate(getattr(scene, "robot", ())):
             attach(made, robot, number, scene.up)
         self.notes = made.notes
-        self._model = model = made.spec.compile()
+        self._model = model = compiled(made.spec)
         self._data = kit.MjData(model)
         body = lambda name: kit.mj_name2id(model, kit.mjtObj.mjOBJ_BODY, name)  # noqa: E731
         self.solid = list(made.bodies)
@@ -179,7 +181,16 @@ class RigidWorld:
             change = np.zeros((1, self._model.nv))
             self._kit.mj_solveM(self._model, self._data, change, push[None])
             self._data.qvel += change[0]
+            if not np.abs(self._data.qvel).max() < FASTEST:
+                worst = int(np.nan_to_num(np.abs(impulse), nan=np.inf).max(1).argmax())
+                raise SimulationFailed(
+                    f"{self.names[worst]}: fluid pushed it beyond all measure ({np.abs(impulse[worst]).max():.3g} N s)",
+                    time=time, cause="steps that are too long for the forces, or a body far too light for the fluid",
+                )  # fmt: skip
         self._advance(time, dt)
+        if not np.isfinite(self._data.qpos).all():
+            raise SimulationFailed("rigid bodies: positions are no longer numbers", time=time, cause="joints or contacts that "
+                                   "contradict each other, or motors that are too stiff")  # fmt: skip
 
     def _positions(self) -> None:
         """Everything that follows from positions alone, the mass matrix among it."""

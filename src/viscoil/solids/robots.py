@@ -16,7 +16,7 @@ from viscoil.errors import SceneError
 from viscoil.keys import closest, did_you_mean
 from viscoil.solids.drag import degrees_of
 from viscoil.solids.formulas import rotation_matrix
-from viscoil.solids.mjcf import MotorPlan, Plan, add_servo, library, quaternion, target
+from viscoil.solids.mjcf import MotorPlan, Plan, add_servo, compiled, library, quaternion, target
 from viscoil.solids.pieces import TURN
 
 
@@ -35,7 +35,8 @@ class Link:
 
 def upright(file_up: str, scene_up: str) -> np.ndarray:
     """Turns the file's up axis into the scene's, about x: z-up to y-up sends (x, y, z) to (x, z, −y)."""
-    return rotation_matrix(((0.0, -90.0, 90.0)[(file_up != scene_up) * (1 if file_up == "z" else 2)], 0, 0))
+    degrees = 0.0 if file_up == scene_up else -90.0 if file_up == "z" else 90.0
+    return rotation_matrix((degrees, 0, 0))
 
 
 def read(robot: Any, number: int) -> Any:
@@ -150,7 +151,7 @@ def links(robot: Any, number: int, up: str) -> tuple[list[Link], list[str]]:
     made = Plan(kit.MjSpec())
     made.spec.compiler.degree = False
     attach(made, robot, number, up)
-    model = made.spec.compile()
+    model = compiled(made.spec)
     data = kit.MjData(model)
     take_start(model, data, made.motors)
     kit.mj_kinematics(model, data)
@@ -162,8 +163,9 @@ def links(robot: Any, number: int, up: str) -> tuple[list[Link], list[str]]:
         shape = _shape(model, touching or geoms, name, notes)
         if shape is not None:
             colour = robot.colour or tuple(float(c) for c in model.geom_rgba[(touching or geoms)[0], :3])
-            found.append(Link(name or f"{robot.title}/{body}", data.xmat[body].reshape(3, 3).copy(), data.xpos[body].copy(), shape,
-                              float(model.body_mass[body]), colour, bool(model.body_weldid[body])))  # fmt: skip
+            rotation, position = data.xmat[body].reshape(3, 3).copy(), data.xpos[body].copy()
+            moves = bool(model.body_weldid[body])
+            found.append(Link(name, rotation, position, shape, float(model.body_mass[body]), colour, moves))
     return found, notes
 
 
