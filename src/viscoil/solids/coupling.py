@@ -319,6 +319,14 @@ class BodySet:
         self.impulse = -unit_counts(counted) * self.scales(dt)[1]
         self.rigid.commit(self.impulse, time, dt)
 
+    def places(self) -> dict[str, float]:
+        """Centres of mass [m] by name and axis."""
+        rotation, position = self.rigid.poses()
+        centre = position + np.einsum("bij,bj->bi", rotation, np.asarray(self.rigid.hearts, float))
+        names = [self._solids.solids[index].name.replace(" ", "_") or str(index) for index in self.rigid.solid]
+        return {f"body_{name}_{axis}": float(x) for name, row in zip(names, centre, strict=True)
+                for axis, x in zip("xyz", row, strict=True)}  # fmt: skip
+
     def remember(self) -> None:
         """Keeps the present state, to try again from here."""
         self._kept = self.rigid.state()
