@@ -80,6 +80,14 @@ def _hull(part: Part, moving: bool) -> tuple[list[Piece], str]:
     return [Piece("hull", vertices=vertices @ part.rotation.T + part.centre)], ""
 
 
+def _mesh(part: Part, moving: bool) -> tuple[list[Piece], str]:
+    from viscoil.solids.convex import mesh_pieces  # only scenes with meshes pay for it
+
+    hulls = mesh_pieces(part.shape["file"], part.shape.get("scale", 1.0))
+    found = [Piece("hull", vertices=points @ part.rotation.T + part.centre) for points in hulls]
+    return found, "" if len(found) == 1 else f"a mesh touches other solids as {len(found)} convex pieces"
+
+
 def _torus(part: Part, moving: bool) -> tuple[list[Piece], str]:
     """A ring of capsules."""
     big, tube = part.shape["radius"], part.shape["tube"]
@@ -130,7 +138,7 @@ def _bowl(part: Part, moving: bool) -> tuple[list[Piece], str]:
 
 _MAKERS: dict[str, Callable[[Part, bool], tuple[list[Piece], str]]] = {
     "plane": _plane, "box": _box, "sphere": _sphere, "capsule": _capsule, "cylinder": _cylinder, "cone": _hull,
-    "torus": _torus, "funnel": _funnel, "bowl": _bowl, "mesh": _hull,
+    "torus": _torus, "funnel": _funnel, "bowl": _bowl, "mesh": _mesh,
 }
 
 
