@@ -83,7 +83,7 @@ class Built:
     def _couple(self, scene: Any, method: Any) -> None:
         """Hands solids with a body to a rigid world; after a change, with the poses and velocities they have."""
         solids = self.world.solids.solids
-        wanted = [(index, solid) for index, solid in enumerate(solids) if getattr(solid, "body", None) is not None]
+        wanted = [(index, solid) for index, solid in enumerate(solids) if solid.body is not None]
         if not wanted:
             return
         for index, solid in wanted:
@@ -101,7 +101,7 @@ class Built:
                 )
         from viscoil.solids.rigid import RigidWorld  # only scenes with bodies pay for it
 
-        rigid = RigidWorld(scene, solids)
+        rigid = RigidWorld(scene, solids, self.world.solids.pose)
         if self._rigid is not None:
             rigid.take_over(self._rigid)
         self._rigid = rigid

@@ -11,6 +11,7 @@ from viscoil.keys import closest, did_you_mean, listed
 from viscoil.material import PRESETS, Material
 from viscoil.model import Model, NestedProblems, Problem, joined, problems
 from viscoil.scene.actors import Actor
+from viscoil.scene.bodies import Body, Robot
 from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Picture, Sink, Solid, TimeSettings
 from viscoil.scene.shapes import Shape, Union
 from viscoil.scene.size import Estimate, check_size, estimate
@@ -18,8 +19,8 @@ from viscoil.scene.toml import write
 from viscoil.units import Acceleration, Length, shown, wrong
 
 __all__ = [
-    "Actor", "Domain", "Emitter", "Expect", "Figure", "Fluid", "Keyframe", "Material", "Output", "Picture", "Scene", "Shape",
-    "Sink", "Solid", "TimeSettings",
+    "Actor", "Body", "Domain", "Emitter", "Expect", "Figure", "Fluid", "Keyframe", "Material", "Output", "Picture", "Robot",
+    "Scene", "Shape", "Sink", "Solid", "TimeSettings",
 ]  # fmt: skip
 
 
@@ -79,9 +80,11 @@ class Scene(Model):
     sink: list[Sink] = Field(default_factory=list)
     """[[sink]] volumes in which particles disappear"""
     solid: list[Solid] = Field(default_factory=list)
-    """[[solid]] obstacles and containers"""
+    """[[solid]] obstacles, containers and bodies"""
     actor: list[Actor] = Field(default_factory=list)
     """[[actor]] figures that stand, wave, step and walk"""
+    robot: list[Robot] = Field(default_factory=list)
+    """[[robot]] mechanisms from MJCF or URDF files"""
     output: Output = Field(default_factory=Output)
     """what is written to disk"""
     expect: list[Expect] = Field(default_factory=list)
@@ -149,6 +152,10 @@ class Scene(Model):
         names = [solid.name for solid in self.solid if solid.name]
         for name in sorted({name for name in names if names.count(name) > 1}):
             found.append(Problem("solid", f'two solids are called "{name}"; expected different names'))
+        found += _parent_problems(self.solid)
+        titles = [robot.title for robot in self.robot]
+        for title in sorted({title for title in titles if titles.count(title) > 1}):
+            found.append(Problem("robot", f'two robots are called "{title}"; expected different names'))
         from viscoil.particles import FIELDS  # here: it starts the kernel compiler, as the solver's keys did before
 
         known = [name for name, row in FIELDS.items() if row.exported]
@@ -230,6 +237,29 @@ def _material_problem(name: str, own: dict[str, Material], key: str) -> Problem:
     names = [*own, *PRESETS]
     text = f'unknown material "{name}".{did_you_mean(name, names)} Expected a [material.NAME] of the scene or a preset'
     return Problem(key, f"{text}: {listed(names)}", "a known material", closest(name, names))
+
+
+def _parent_problems(solids: list[Solid]) -> list[Problem]:
+    """Bodies fastened to solids that do not exist, or to themselves."""
+    found, parents = [], {}
+    names = [solid.name for solid in solids if solid.name]
+    for index, solid in enumerate(solids):
+        parent = solid.body.parent if solid.body else None
+        if parent is None:
+            continue
+        parents[solid.name] = parent
+        if parent not in names:
+            text = f'no solid called "{parent}".{did_you_mean(parent, names)} Expected the name of another solid'
+            text += f": {listed(names)}" if names else "; none has a name"
+            found.append(Problem(f"solid.{index}.body.parent", text, "the name of another solid", closest(parent, names)))
+        seen = {solid.name}
+        while parent in parents and parent not in seen:
+            seen.add(parent)
+            parent = parents[parent]
+        if solid.name and parent == solid.name:
+            found.append(Problem(f"solid.{index}.body.parent", "fastened to itself, directly or through others; expected a "
+                                 "chain that ends at a body without parent"))  # fmt: skip
+    return found
 
 
 def _too_small(key: str, shape: Any, spacing: float, section: bool) -> list[Problem]:
