@@ -7,8 +7,11 @@ import numpy as np
 from viscoil import backend, solvers
 from viscoil.errors import SceneError
 from viscoil.material import Material, unsupported
+from viscoil.scene.bodies_of_particles import ParticleBodies
 from viscoil.scene.emitters import Nozzle
 from viscoil.scene.fill import fill_shape, jittered
+from viscoil.scene.mesh_checks import check_meshes, mesh_notes
+from viscoil.scene.robots import robot_notes
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
 from viscoil.sph.calibration import calibrate
 from viscoil.sph.smoothing import NAMES
@@ -23,7 +26,8 @@ def _fixed(scene: Any) -> list[tuple[str, Any]]:
     domain = scene.domain.model_dump() if scene.domain else None
     kernels = NAMES[params.density_kernel]
     numbers = [("solver.support", params.support), ("solver.margin", params.margin), ("solver.kernels", kernels)]
-    return [("spacing", scene.spacing), ("domain", domain), *numbers]
+    bodies = [solid.model_dump() for solid in scene.particle_solid]
+    return [("spacing", scene.spacing), ("domain", domain), ("particle_solid", bodies), *numbers]
 
 
 def _walls(scene: Any) -> list[Any]:
@@ -57,6 +61,7 @@ class Built:
         backend.start()
         self.notes: list[str] = []
         self._rigid: Any = None
+        check_meshes(scene)
         self.materials = scene.used_materials()
         self._fixed, self._walls = _fixed(scene), _walls(scene)
         params = scene.solver
@@ -68,7 +73,10 @@ class Built:
         method = solvers.solver_class(params.method)
         self._couple(scene, method)
         self.nozzles = [Nozzle(emitter, scene.spacing, self._pipe(method)) for emitter in scene.emitter]
+        self.notes += mesh_notes(scene, support)
+        self.particle_bodies = ParticleBodies(scene, self.world, list(self.materials.values()))
         self._fill(scene)
+        self.particle_bodies.release(self.world, 0.0, self.fluid_values)
         self._sample_boundaries(scene)
         self._check_nozzles(scene)
         if self.world.fluid_count == 0 and not scene.emitter:
@@ -105,7 +113,7 @@ class Built:
         if self._rigid is not None:
             rigid.take_over(self._rigid)
         self._rigid = rigid
-        self.notes += rigid.notes
+        self.notes += [*rigid.notes, *robot_notes(scene)]
         density = next(iter(self.materials.values())).density
         spacing = self.world.spacing
         self.world.solids.couple(rigid, spacing, density * spacing**3, method.erosion * spacing)
@@ -250,7 +258,7 @@ class Built:
         world, clear = self.world, 0.45 * self.world.spacing
         result, dropped = [], 0
         for (x, v, material), fluid in zip(groups, fluids, strict=True):
-            free = np.ones(len(x), bool)
+            free = self.particle_bodies.around(x, world.spacing)
             for index in range(len(world.solids)):
                 free &= world.solids.distance(index, x) > clear
             dropped += int((~free).sum())

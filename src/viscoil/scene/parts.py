@@ -11,7 +11,7 @@ from viscoil.looks import LOOKS, PARTICLE_LOOKS
 from viscoil.material import Colour
 from viscoil.model import Model
 from viscoil.scene.bodies import Body, Friction
-from viscoil.scene.shapes import Mesh, Plane, Shape
+from viscoil.scene.shapes import Plane, Shape
 from viscoil.units import (
     AngularVelocity,
     Count,
@@ -96,12 +96,6 @@ def _closed_shape(shape: Any, what: str) -> Any:
     return shape
 
 
-def _formula_shape(shape: Any, what: str) -> Any:
-    if isinstance(shape, Mesh):
-        raise wrong(f"a mesh can be filled with fluid but cannot be {what}; expected e.g. box, sphere or union")
-    return shape
-
-
 class Fluid(Model):
     """A volume filled with particles at the start."""
 
@@ -143,7 +137,7 @@ class Emitter(_Moving, _Lasting):
     @field_validator("shape")
     @classmethod
     def _nozzle(cls, shape: Any) -> Any:
-        return _formula_shape(_closed_shape(shape, "an emitter"), "a nozzle")
+        return _closed_shape(shape, "an emitter")
 
     @field_validator("direction")
     @classmethod
@@ -160,11 +154,6 @@ class Sink(_Lasting):
 
     shape: Shape
     """particles whose centre enters are removed"""
-
-    @field_validator("shape")
-    @classmethod
-    def _formula(cls, shape: Any) -> Any:
-        return _formula_shape(shape, "a sink")
 
 
 class Solid(_Moving):
@@ -190,11 +179,6 @@ class Solid(_Moving):
     """wall by signed distance, or by boundary particles (better densities at the wall)"""
     colour: Colour = (0.7, 0.7, 0.7)
     """display colour"""
-
-    @field_validator("shape")
-    @classmethod
-    def _formula(cls, shape: Any) -> Any:
-        return _formula_shape(shape, "a solid")
 
     @model_validator(mode="before")
     @classmethod

@@ -12,6 +12,7 @@ import numpy as np
 import quadrants as qd
 
 from viscoil import backend
+from viscoil.errors import SceneError
 from viscoil.particles import allocate_array, mat3, vec3
 from viscoil.solids import sdf
 from viscoil.solids.coupling import BodySet, nobody
@@ -65,13 +66,15 @@ def _lengths(shape: Any) -> tuple[tuple[float, ...], float]:
 
 
 class _Rows:
-    """Collects parts of one solid, in the solid's frame."""
+    """Collects parts of one solid, in the solid's frame. ``fineness``: what grids of meshes are made for, see ``grid_of``."""
 
-    def __init__(self) -> None:
+    def __init__(self, fineness: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> None:
+        self.fineness = fineness
         self.kind: list[int] = []
         self.size: list[list[float]] = []
         self.rotation: list[np.ndarray] = []
         self.centre: list[np.ndarray] = []
+        self.grid: list[Any] = []  # of parts that are meshes, otherwise None
         self.blend = 0.0
         self.bound = 0.0
 
@@ -88,16 +91,49 @@ class _Rows:
             for kind, lengths, centre, degrees in parts:
                 self._row(kind, lengths, turn @ rotation_matrix(degrees), place + turn @ np.array(centre))
             self.bound = max(self.bound, float(np.linalg.norm(place)) + bear_radius(shape.height))
+        elif shape.type == "mesh":
+            from viscoil.solids.mesh_grid import grid_of  # only scenes with meshes pay for it
+
+            grid = grid_of(shape.file, shape.scale, *self.fineness)
+            self._row("mesh", (*grid.origin, grid.cell), turn, place, grid)
+            self.bound = max(self.bound, float(np.linalg.norm(place)) + _farthest(shape))
         else:
             lengths, radius = _lengths(shape)
             self._row(shape.type, lengths, turn, place)
             self.bound = max(self.bound, float(np.linalg.norm(place)) + radius)
 
-    def _row(self, kind: str, lengths: tuple[float, ...], rotation: np.ndarray, centre: np.ndarray) -> None:
+    def _row(
+        self, kind: str, lengths: tuple[float, ...], rotation: np.ndarray, centre: np.ndarray, grid: Any = None
+    ) -> None:
+        self.grid.append(grid)
         self.kind.append(sdf.KINDS[kind])
         self.size.append([*lengths, *([0.0] * (4 - len(lengths)))])
         self.rotation.append(rotation)
         self.centre.append(centre)
+
+
+def _farthest(shape: Any) -> float:
+    """Of a mesh's vertices from its own origin [m]."""
+    from viscoil.solids.mesh_file import load
+
+    return float(np.linalg.norm(load(shape.file, shape.scale).vertices, axis=1).max())
+
+
+def _grids(rows: list[_Rows]) -> tuple[np.ndarray, np.ndarray]:
+    """(nodes, grid) of ``sdf.Parts``: every mesh's grid once, however often it is used."""
+    nodes, kept, begins, total = [], [], {}, 0
+    for grid in (g for r in rows for g in r.grid):
+        if grid is None:
+            nodes.append((0, 0, 0, 0))
+            continue
+        if id(grid) not in begins:
+            begins[id(grid)] = total
+            kept.append(grid.phi.ravel())
+            total += grid.phi.size
+        nodes.append((begins[id(grid)], *grid.phi.shape))
+    if total >= 2**31:
+        raise SceneError("the grids of all mesh solids together are too large; expected fewer meshes or a larger spacing")
+    return np.array(nodes, np.int32).reshape(-1), np.concatenate(kept) if kept else np.zeros(0, np.float32)
 
 
 def _device(kind: Any, values: np.ndarray) -> Any:
@@ -122,8 +158,10 @@ class SolidSet:
     A solid's frame has its origin where the scene placed the shape, so that it turns about its own centre.
     """
 
-    def __init__(self, solids: list[Any], wall_factor: float = 1.0):
+    def __init__(self, solids: list[Any], wall_factor: float = 1.0, spacing: float = 0.0, support: float = 0.0):
+        """spacing, support [m]: of the particles that will meet the solids, for the grids of meshes; 0: not known."""
         backend.start()
+        self._particles = spacing, support
         self.solids = list(solids)
         self.wall_factor = wall_factor
         self.bodies: BodySet | None = None  # those of them that fluid can move, see couple
@@ -146,7 +184,7 @@ class SolidSet:
         rows, first, last, bound, blend = [], [], [], [], []
         self._radius = []  # of a ball about the frame's origin that holds the shape [m], also of containers
         for solid in self.solids:
-            collected = _Rows()
+            collected = _Rows((*self._particles, solid.stick_distance))
             bare = solid.shape.model_copy(update={"position": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.0)})
             collected.add(bare, np.eye(3), np.zeros(3))
             first.append(sum(len(r.kind) for r in rows))
@@ -158,11 +196,14 @@ class SolidSet:
             bound.append(UNBOUNDED if solid.container or collected.bound >= UNBOUNDED else reach)
             blend.append(collected.blend)
         number = len(self.solids)
+        nodes, grid = _grids(rows)
         self.parts = sdf.Parts(
             kind=_device(qd.i32, np.array([k for r in rows for k in r.kind], np.int32)),
             size=_device(qd.f32, np.array([s for r in rows for row in r.size for s in row], np.float32)),
             rotation=_device(mat3, np.array([m for r in rows for m in r.rotation], np.float32).reshape(-1, 3, 3)),
             centre=_device(vec3, np.array([c for r in rows for c in r.centre], np.float32).reshape(-1, 3)),
+            nodes=_device(qd.i32, nodes),
+            grid=_device(qd.f32, grid),
         )
         self.device = sdf.Solids(
             first=_device(qd.i32, np.array(first, np.int32)),
@@ -343,11 +384,20 @@ def _evaluated(solids: SolidSet, index: int, points: np.ndarray) -> np.ndarray:
     return result
 
 
-def signed_distance(shape: Any, points: np.ndarray) -> np.ndarray:
-    """φ [m] of any shape of the scene format (but meshes) at points (n, 3) of the frame it is placed in."""
+def signed_distance(shape: Any, points: np.ndarray, spacing: float = 0.0) -> np.ndarray:
+    """φ [m] of any shape of the scene format at points (n, 3) of the frame it is placed in.
+
+    Meshes exactly; as parts of unions between the nodes of a grid, which ``spacing`` [m] makes fine enough for particles.
+    """
     from viscoil.scene.parts import Solid
 
-    return SolidSet([Solid(shape=shape)]).distance(0, points)
+    if shape.type == "mesh":
+        from viscoil.solids.mesh_file import load
+        from viscoil.solids.mesh_tree import tree_of
+
+        local = (np.asarray(points, float) - np.asarray(shape.position, float)) @ rotation_matrix(shape.rotation)
+        return tree_of(load(shape.file, shape.scale)).distance(local)
+    return SolidSet([Solid(shape=shape)], spacing=spacing).distance(0, points)
 
 
 def keyframed(motion: list[Any], interpolation: str, time: float) -> tuple[np.ndarray, np.ndarray]:
