@@ -16,6 +16,7 @@ vec3 = qd.types.vector(3, qd.f32)
 mat3 = qd.types.matrix(3, 3, qd.f32)
 
 Ints = qd.types.NDArray[qd.i32, 1]
+Longs = qd.types.NDArray[qd.i64, 1]
 Floats = qd.types.NDArray[qd.f32, 1]
 Vectors = qd.types.NDArray[vec3, 1]
 Matrices = qd.types.NDArray[mat3, 1]
@@ -40,7 +41,8 @@ FIELDS: dict[str, Field] = {
     "id": Field(qd.i32, "", -1, exported=True, help="permanent, unique, in order of birth"),
     "material": Field(qd.i32, "", 0, exported=True, help="index into the scene's materials"),
     "solid": Field(qd.i32, "", -1, help="index of the solid a boundary sample belongs to, -1 for fluid"),
-    "rest": Field(vec3, "m", 0.0, help="place of a boundary sample in its solid's frame"),
+    "rest": Field(vec3, "m", 0.0, help="place of a boundary sample in its solid's frame, of a member in its cluster's"),
+    "cluster": Field(qd.i32, "", -1, help="index of the particle solid it belongs to, -1 for everything else"),
     "volume": Field(qd.f32, "m^3", 0.0, help="V = m/ρ₀ of fluid, Akinci volume of boundary samples"),
     "inverse_mass": Field(qd.f32, "", 1.0, help="relative to the first material; 0 = a solid's sample, < 0 = led by a nozzle"),
     "free_at": Field(qd.f32, "s", 0.0, help="when a particle led by its nozzle leaves the pipe"),

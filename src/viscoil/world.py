@@ -13,6 +13,7 @@ from viscoil import particles as table
 from viscoil.measure import Measure
 from viscoil.particles import FIELDS, Carried, allocate_array
 from viscoil.solids.assembly import SolidSet
+from viscoil.solids.clusters import ClusterSet
 from viscoil.solvers.solver import Stages
 from viscoil.sph.calibration import Lattice
 from viscoil.sph.neighbors import Neighbors
@@ -37,6 +38,7 @@ class World:
         self.boundary_count = 0
         self.next_id = 0
         self.solids = SolidSet(solids, lattice.wall_factor, spacing, support)
+        self.clusters = ClusterSet([], spacing)  # particle solids
         self.material_names: list[str] = []  # by index
         self.box = box
         self.capacity = 0
@@ -181,6 +183,8 @@ class World:
 
     def remember(self) -> None:
         """Keeps what a step changes, to try again from here."""
+        if self.solids.bodies:
+            self.solids.bodies.remember()
         if self.count:
             for name, kept in self._kept.items():
                 table.copy(getattr(self.particles, name), kept, 0, self.count)
@@ -189,6 +193,8 @@ class World:
 
     def go_back(self) -> None:
         """Everything as it was at :meth:`remember`."""
+        if self.solids.bodies:
+            self.solids.bodies.go_back()
         if self.count:
             for name, kept in self._kept.items():
                 table.copy(kept, getattr(self.particles, name), 0, self.count)

@@ -26,7 +26,7 @@ def _wet_contact(
     p: Particles, x: Vectors, before: Vectors, n: qd.i32, dt: qd.f32, radius: qd.f32, number: qd.i32,
     solids: Solids, parts: Parts, stickiness: Floats,
 ):  # fmt: skip
-    wet_contact(p, x, before, n, dt, radius, number, solids, parts, stickiness)
+    wet_contact(p, x, before, n, dt, radius, number, solids, parts, stickiness, False)
 
 
 def device(kind, values):

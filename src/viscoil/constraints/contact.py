@@ -14,6 +14,7 @@ as straight.
 import quadrants as qd
 
 from viscoil.particles import Floats, Vectors, vec3
+from viscoil.solids.coupling import Bodies, gauge, record
 from viscoil.solids.sdf import Parts, Solids, distance, normal
 
 
@@ -109,17 +110,61 @@ def resolve(x: vec3, x0: vec3, contact_radius: qd.f32, solid: qd.i32, stop: qd.i
 
 
 @qd.func
-def resolve_all(x: vec3, x0: vec3, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts) -> vec3:
-    """Contact with every solid in turn; for fast particles until no wall lies between x0 and the result."""
+def resolve_all(
+    x: vec3, x0: vec3, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts, mobility: qd.f32
+) -> vec3:
+    """Contact with every solid in turn; for fast particles until no wall lies between x0 and the result.
+
+    ``mobility`` is the particle's inverse mass: bodies receive what it is moved by. 0 for a look that moves nobody.
+    """
     result = x
     again = 1
     for attempt in range(4):
         if again == 1:
             again = 0
             for solid in range(number):
-                result, traced = resolve(result, x0, radius, solid, qd.cast(attempt == 3, qd.i32), solids, parts)
+                place, traced = resolve(result, x0, radius, solid, qd.cast(attempt == 3, qd.i32), solids, parts)
+                record(solid, place, place - result, mobility, solids)
+                result = place
                 again = qd.max(again, traced)
     return result
+
+
+@qd.func
+def _gauge_one(
+    x: vec3, x0: vec3, radius: qd.f32, body: qd.i32, mobility: qd.f32, solids: Solids, parts: Parts, bodies: Bodies
+):
+    """What :func:`resolve` would do to a particle touching a body, as one contact of the body's system."""
+    solid = bodies.solid[body]
+    a, b = local_path(x, x0, solid, solids)
+    if near(a, b, solids.bound[solid] + radius) == 1:
+        touch = b
+        depth = radius - distance(solid, b, solids, parts)
+        if may_cross(solid, a, b, radius, solids, parts) == 1:
+            share = trace(solid, a, b, radius, solids, parts)
+            if share < 1.0:
+                touch = a + share * (b - a)
+                depth = qd.max(depth, 1e-30)
+        if depth > 0.0:
+            n = normal(solid, touch, 0.05 * radius, solids, parts)
+            depth = qd.max(depth, n.dot(touch - b))
+            slip = (b - a) - n * n.dot(b - a)
+            share = qd.min(solids.friction[solid] * depth / qd.max(slip.norm(), 1e-30), 1.0)
+            turn = solids.rotation[solid]
+            gauge(body, x, turn @ n, 1.0, share, turn @ (depth * n - share * slip), mobility, solids, bodies)
+
+
+@qd.func(requires_top_level=True)
+def gauge_contacts(
+    x: Vectors, x0: Vectors, inverse_mass: Floats, n: qd.i32, contact_radius: qd.f32, clear: Floats, reach: qd.f32,
+    solids: Solids, parts: Parts, bodies: Bodies,
+):  # fmt: skip
+    """Collects the contacts of all particles closer than ``reach`` to a solid (``clear``, a lower bound) with bodies."""
+    for i in range(n):
+        if inverse_mass[i] > 0.0 and clear[i] < reach:
+            for body in range(bodies.number[0]):
+                radius = contact_radius * solids.standoff[bodies.solid[body]]
+                _gauge_one(x[i], x0[i], radius, body, inverse_mass[i], solids, parts, bodies)
 
 
 @qd.func(requires_top_level=True)
@@ -130,7 +175,7 @@ def contact(
     """Moves predicted positions out of all solids."""
     for i in range(n):
         if inverse_mass[i] > 0.0:
-            predicted[i] = resolve_all(predicted[i], position[i], radius, number, solids, parts)
+            predicted[i] = resolve_all(predicted[i], position[i], radius, number, solids, parts, inverse_mass[i])
 
 
 @qd.func
@@ -157,5 +202,5 @@ def contact_and_clearance(
     for i in range(n):
         clear[i] = 1e30
         if inverse_mass[i] > 0.0:
-            predicted[i] = resolve_all(predicted[i], position[i], radius, number, solids, parts)
+            predicted[i] = resolve_all(predicted[i], position[i], radius, number, solids, parts, inverse_mass[i])
             clear[i] = clearance(predicted[i], number, solids, parts)

@@ -190,7 +190,7 @@ def velocity_changes(
                 clear[i] -= dt * change.norm()
                 if clear[i] < h:
                     wanted = p.position[i] + dt * u
-                    reached = resolve_all(wanted, p.position[i], radius, number, solids, parts)
+                    reached = resolve_all(wanted, p.position[i], radius, number, solids, parts, 0.0)
                     if (reached - wanted).norm() > 1e-5 * radius:
                         u = (reached - p.position[i]) / dt
             s.u[i] = u
@@ -291,7 +291,7 @@ def follow_velocities(
         if p.inverse_mass[i] > 0.0:
             aim = p.position[i] + dt * s.u[i]
             s.aim[i] = aim
-            x[i] = resolve_all(aim, p.position[i], radius, number, solids, parts)
+            x[i] = resolve_all(aim, p.position[i], radius, number, solids, parts, p.inverse_mass[i])
             s.shift[i] = x[i] - aim
             clear[i] = clearance(x[i], number, solids, parts)
 

@@ -53,11 +53,13 @@ def half_space_gradient(q: qd.f32, kernel: qd.template()) -> qd.f32:
 
 
 @qd.func
-def beside(left: qd.f32, gradient: vec3, phi: qd.f32, n: vec3, h: qd.f32, strength: qd.f32, kernel: qd.template()):
-    """Adds one face at distance φ with normal n: (F, ∇(1 − F)) before → after."""
+def beside(
+    left: qd.f32, gradient: vec3, phi: qd.f32, n: vec3, h: qd.f32, strength: qd.f32, push: qd.f32, kernel: qd.template()
+):
+    """Adds one face at distance φ with normal n: (F, ∇(1 − F)) before → after. ``push`` = 0: no part in the gradient."""
     q = phi / h
     keep = 1.0 - strength * half_space(q, kernel)
-    toward = -strength * half_space_gradient(q, kernel) / h * n
+    toward = -push * strength * half_space_gradient(q, kernel) / h * n
     return left * keep, gradient * keep + toward * left
 
 
@@ -79,14 +81,16 @@ def wall_density(x: vec3, h: qd.f32, number: qd.i32, solids: Solids, parts: Part
                         half = parts.size[4 * first + axis]
                         n = vec3(turn[0, axis], turn[1, axis], turn[2, axis])
                         if half - q[axis] < h:
-                            left, gradient = beside(left, gradient, half - q[axis], -n, h, solids.wall[solid], kernel)
+                            left, gradient = beside(left, gradient, half - q[axis], -n, h, solids.wall[solid], 1.0, kernel)
                         if half + q[axis] < h:
-                            left, gradient = beside(left, gradient, half + q[axis], n, h, solids.wall[solid], kernel)
+                            left, gradient = beside(left, gradient, half + q[axis], n, h, solids.wall[solid], 1.0, kernel)
                 else:
                     phi = distance(solid, local, solids, parts)
                     if phi < h:
                         n = solids.rotation[solid] @ normal(solid, local, 0.02 * h, solids, parts)
-                        left, gradient = beside(left, gradient, phi, n, h, solids.wall[solid], kernel)
+                        # A body that fluid can move fills space, but pushes by contact alone, where impulses are counted.
+                        push = qd.select(solids.body[solid] < 0, 1.0, 0.0)
+                        left, gradient = beside(left, gradient, phi, n, h, solids.wall[solid], push, kernel)
     return 1.0 - left, gradient
 
 

@@ -1,5 +1,4 @@
-"""Collisions and stickiness of fluid that wets (Clavet, Beaudoin and Poulin 2005, section 6, eqs. 9 to 12), for solids that
-stand still or move as they were told.
+"""Collisions and stickiness of fluid that wets (Clavet, Beaudoin and Poulin 2005, section 6, eqs. 9 to 12).
 
 A particle closer than R to a solid has v̄ = (x − x_prev)/Δt − v_wall, the velocity relative to the wall (9), (10), and gets
 
@@ -16,19 +15,25 @@ without friction, so that drops run along what they hang from. The pull never le
 Everything is computed in the solid's frame, where a moving wall stands still: from the old place in the old pose to the new
 place in the new, as in contact.py. So is the tracing of particles fast enough to have crossed a wall; they are set down
 where they touched and slide on from there with the velocity that (11) leaves them.
+
+Bodies that fluid can move receive all J with the opposite sign. As published (Algorithm 6) that is stage A: J of all particles
+for the body moving as it would without them, as if it were infinitely heavy; then new velocities, and stage C: the same again
+for particles, which get other impulses than the body got. Implicitly the body's velocity is found first for which both are the
+same (:func:`gauge_wet`, coupling.py), and stage C is what the body receives.
 """
 
 import quadrants as qd
 
 from viscoil.constraints.contact import local_path, may_cross, near, trace
 from viscoil.particles import Floats, Particles, Vectors, vec3
+from viscoil.solids.coupling import Bodies, gauge, record
 from viscoil.solids.sdf import Parts, Solids, distance, normal
 
 
 @qd.func
 def _meet(
     x: vec3, before: vec3, start: vec3, dt: qd.f32, contact_radius: qd.f32, stickiness: qd.f32, attempt: qd.i32,
-    solid: qd.i32, solids: Solids, parts: Parts,
+    solid: qd.i32, mobility: qd.f32, solids: Solids, parts: Parts,
 ):  # fmt: skip
     """A particle and one solid: (new x, new x_prev, 1 if it moved, 1 if it was fast enough to be traced).
 
@@ -93,23 +98,28 @@ def _meet(
             turn = solids.rotation[solid]
             place += turn @ (b - end)
             origin += turn @ shift
+            record(solid, place, turn @ (b - end - shift), mobility, solids)
     return place, origin, qd.min(moved, 1), traced
 
 
 @qd.func(requires_top_level=True)
 def wet_contact(
     p: Particles, x: Vectors, before: Vectors, n: qd.i32, dt: qd.f32, radius: qd.f32, number: qd.i32,
-    solids: Solids, parts: Parts, stickiness: Floats,
+    solids: Solids, parts: Parts, stickiness: Floats, counted: qd.template(),
 ):  # fmt: skip
     """Collisions and stickiness of the predicted positions ``x``, with ``before`` as x_prev: velocities are their difference.
 
-    ``stickiness`` is by material, a factor on the pull. Particles that do not move by themselves are left alone.
+    ``stickiness`` is by material, a factor on the pull. Particles that do not move by themselves are left alone. ``counted``:
+    bodies receive what particles get.
     """
     for i in range(n):
         if p.inverse_mass[i] > 0.0:
             start = before[i]
             place = x[i]
             back = start
+            mobility = p.inverse_mass[i]
+            if qd.static(not counted):
+                mobility = 0.0
             touched = 0
             again = 1
             for attempt in range(4):
@@ -118,8 +128,9 @@ def wet_contact(
                     met = 0
                     for solid in range(number):
                         place, back, moved, traced = _meet(
-                            place, back, start, dt, radius, stickiness[p.material[i]], attempt, solid, solids, parts
-                        )
+                            place, back, start, dt, radius, stickiness[p.material[i]], attempt, solid, mobility, solids,
+                            parts,
+                        )  # fmt: skip
                         met += moved
                         fast = qd.max(fast, traced)
                     touched = qd.max(touched, met)
@@ -127,3 +138,52 @@ def wet_contact(
             if touched > 0:
                 x[i] = place
                 before[i] = back
+
+
+@qd.func
+def _gauge_one(
+    x: vec3, start: vec3, dt: qd.f32, contact_radius: qd.f32, stickiness: qd.f32, body: qd.i32, mobility: qd.f32,
+    stiff: qd.f32, solids: Solids, parts: Parts, bodies: Bodies,
+):  # fmt: skip
+    """J of a particle and a body moving as it does now, as one contact of the body's system; ``stiff`` 0: without S."""
+    solid = bodies.solid[body]
+    radius = contact_radius * solids.standoff[solid]
+    pull = dt * dt * solids.stick_stiffness[solid] * stickiness
+    reach = qd.select(pull > 0.0, solids.stick_distance[solid], 0.0)
+    a, b = local_path(x, start, solid, solids)
+    if near(a, b, solids.bound[solid] + radius + reach) == 1:
+        touch = b
+        gap = distance(solid, b, solids, parts) - radius
+        if may_cross(solid, a, b, radius, solids, parts) == 1:
+            share = trace(solid, a, b, radius, solids, parts)
+            if share < 1.0:
+                touch = a + share * (b - a)
+                gap = qd.min(gap, -1e-30)
+        if gap < reach:
+            n = normal(solid, touch, 0.05 * radius, solids, parts)
+            travel = b - a
+            speed = n.dot(travel)
+            along = qd.select(speed < 0.0, 1.0, 0.0)
+            across = 1.0 - (1.0 - qd.min(solids.friction[solid], 1.0)) ** (dt * 30.0)
+            change = -qd.min(speed, 0.0) * n - across * (travel - speed * n)
+            if gap >= 0.0:
+                along = qd.max(pull * (1.0 - 2.0 * gap / reach), 0.0)
+                across = 0.0
+                change = -qd.min(pull * (1.0 - gap / reach), 1.0) * gap * n
+            turn = solids.rotation[solid]
+            gauge(body, x, turn @ n, stiff * along, stiff * across, turn @ change, mobility, solids, bodies)
+
+
+@qd.func(requires_top_level=True)
+def gauge_wet(
+    p: Particles, x: Vectors, before: Vectors, n: qd.i32, dt: qd.f32, radius: qd.f32, solids: Solids, parts: Parts,
+    bodies: Bodies, stickiness: Floats, implicit: qd.template(),
+):  # fmt: skip
+    """Collects what all particles would get from bodies that move as they do now: stage A of Algorithm 6."""
+    for i in range(n):
+        if p.inverse_mass[i] > 0.0:
+            for body in range(bodies.number[0]):
+                _gauge_one(
+                    x[i], before[i], dt, radius, stickiness[p.material[i]], body, p.inverse_mass[i],
+                    qd.static(1.0 if implicit else 0.0), solids, parts, bodies,
+                )  # fmt: skip

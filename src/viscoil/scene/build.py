@@ -7,9 +7,11 @@ import numpy as np
 from viscoil import backend, solvers
 from viscoil.errors import SceneError
 from viscoil.material import Material, unsupported
+from viscoil.scene.bodies_of_particles import ParticleBodies
 from viscoil.scene.emitters import Nozzle
 from viscoil.scene.fill import fill_shape, jittered
 from viscoil.scene.mesh_checks import check_meshes, mesh_notes
+from viscoil.scene.robots import robot_notes
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
 from viscoil.sph.calibration import calibrate
 from viscoil.sph.smoothing import NAMES
@@ -24,7 +26,8 @@ def _fixed(scene: Any) -> list[tuple[str, Any]]:
     domain = scene.domain.model_dump() if scene.domain else None
     kernels = NAMES[params.density_kernel]
     numbers = [("solver.support", params.support), ("solver.margin", params.margin), ("solver.kernels", kernels)]
-    return [("spacing", scene.spacing), ("domain", domain), *numbers]
+    bodies = [solid.model_dump() for solid in scene.particle_solid]
+    return [("spacing", scene.spacing), ("domain", domain), ("particle_solid", bodies), *numbers]
 
 
 def _walls(scene: Any) -> list[Any]:
@@ -32,7 +35,7 @@ def _walls(scene: Any) -> list[Any]:
     place = {"position", "rotation"}
     return [
         (index, solid.container, solid.shape.model_dump(exclude=place))
-        for index, solid in enumerate(scene.solid)
+        for index, solid in enumerate(scene.every_solid())
         if solid.boundary == "particles"
     ]
 
@@ -57,6 +60,7 @@ class Built:
     def __init__(self, scene: Any):
         backend.start()
         self.notes: list[str] = []
+        self._rigid: Any = None
         check_meshes(scene)
         self.materials = scene.used_materials()
         self._fixed, self._walls = _fixed(scene), _walls(scene)
@@ -64,12 +68,15 @@ class Built:
         support = params.support * scene.spacing
         lattice = calibrate(scene.spacing, support, params.density_kernel)
         reach = support * (1 + params.margin)
-        self.world = World(scene.spacing, support, lattice, scene.solid, scene.domain, reach)
+        self.world = World(scene.spacing, support, lattice, scene.every_solid(), scene.domain, reach)
         self.world.gravity = tuple(float(g) for g in scene.gravity)
         method = solvers.solver_class(params.method)
+        self._couple(scene, method)
         self.nozzles = [Nozzle(emitter, scene.spacing, self._pipe(method)) for emitter in scene.emitter]
         self.notes += mesh_notes(scene, support)
+        self.particle_bodies = ParticleBodies(scene, self.world, list(self.materials.values()))
         self._fill(scene)
+        self.particle_bodies.release(self.world, 0.0, self.fluid_values)
         self._sample_boundaries(scene)
         self._check_nozzles(scene)
         if self.world.fluid_count == 0 and not scene.emitter:
@@ -80,6 +87,37 @@ class Built:
         self.solver = self._made(method, params)
         for name, material in self.materials.items():
             self.notes += [f"{name}: {text}" for text in unsupported(material, set(self.solver.honours))]
+
+    def _couple(self, scene: Any, method: Any) -> None:
+        """Hands solids with a body to a rigid world; after a change, with the poses and velocities they have."""
+        solids = self.world.solids.solids
+        wanted = [(index, solid) for index, solid in enumerate(solids) if solid.body is not None]
+        if not wanted:
+            return
+        for index, solid in wanted:
+            where = f"solid.{index}" + (f' ("{solid.name}")' if solid.name else "")
+            if not method.couples:
+                able = [name for name in solvers.SOLVERS if solvers.solver_class(name).couples]
+                raise SceneError(
+                    f'{where}: method "{scene.solver.method}" cannot move bodies; expected one of {", ".join(able)}, or a '
+                    "solid without body", key=f"solid.{index}.body",
+                )  # fmt: skip
+            if solid.boundary == "particles" and not method.samples_couple:
+                raise SceneError(
+                    f'{where}: with method "{scene.solver.method}" a body needs boundary = "distance"; got "particles"',
+                    key=f"solid.{index}.boundary",
+                )
+        from viscoil.solids.rigid import RigidWorld  # only scenes with bodies pay for it
+
+        rigid = RigidWorld(scene, solids, self.world.solids.pose)
+        if self._rigid is not None:
+            rigid.take_over(self._rigid)
+        self._rigid = rigid
+        self.notes += [*rigid.notes, *robot_notes(scene)]
+        density = next(iter(self.materials.values())).density
+        spacing = self.world.spacing
+        self.world.solids.couple(rigid, spacing, density * spacing**3, method.erosion * spacing)
+        self.world.solids.place(self.world.time, self.world.time)
 
     def _pipe(self, method: Any) -> float:
         """How far before its opening a nozzle leads particles [m]: as far as those outside can see."""
@@ -170,8 +208,9 @@ class Built:
             world.set("inverse_mass", np.where(world.get("solid") < 0, masses, 0))
             world.learn_uniform()
         capacity = world.capacity
-        world.solids.solids = list(scene.solid)
+        world.solids.solids = scene.every_solid()
         world.solids.rebuild(world.time)
+        self._couple(scene, solvers.solver_class(scene.solver.method))
         if self._walls != (walls := _walls(scene)):
             self._walls = walls
             if world.boundary_count:
@@ -219,7 +258,7 @@ class Built:
         world, clear = self.world, 0.45 * self.world.spacing
         result, dropped = [], 0
         for (x, v, material), fluid in zip(groups, fluids, strict=True):
-            free = np.ones(len(x), bool)
+            free = self.particle_bodies.around(x, world.spacing)
             for index in range(len(world.solids)):
                 free &= world.solids.distance(index, x) > clear
             dropped += int((~free).sum())
@@ -240,7 +279,7 @@ class Built:
         }
 
     def _sample_boundaries(self, scene: Any) -> None:
-        for index, solid in enumerate(scene.solid):
+        for index, solid in enumerate(scene.every_solid()):
             if solid.boundary != "particles":
                 continue
             rest = sample_surface(solid.shape, scene.spacing, solid.container)

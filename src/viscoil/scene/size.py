@@ -37,7 +37,7 @@ def readable(count: float) -> str:
 def estimate(scene: Any) -> Estimate:
     """Particles from volumes and flow rates divided by spacing³, for the whole scene."""
     cell = scene.spacing**3
-    total = sum(fluid.shape.volume() / cell for fluid in scene.fluid)
+    total = sum(fluid.shape.volume() / cell for fluid in [*scene.fluid, *scene.particle_solid])
     for emitter in scene.emitter:
         active = max(0.0, min(emitter.end, scene.end_time) - emitter.start)
         count = emitter.shape.section() * emitter.speed * active / cell

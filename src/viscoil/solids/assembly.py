@@ -5,6 +5,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from viscoil import backend
 from viscoil.errors import SceneError
 from viscoil.particles import allocate_array, mat3, vec3
 from viscoil.solids import sdf
+from viscoil.solids.coupling import BodySet, nobody
 from viscoil.solids.drag import Drag, degrees_of, drag
 from viscoil.solids.figures import bear_parts, bear_radius
 
@@ -141,6 +143,11 @@ def _friction(value: float) -> float:
     return 1e30 if math.isinf(value) else float(value)
 
 
+def path_of(solid: Any) -> Any:
+    """Who says where a solid is that does not follow keyframes (``pose(time)``, ``fastest(lever)``); None otherwise."""
+    return getattr(solid, "_path", None)
+
+
 class SolidSet:
     """All solids of a world on the device.
 
@@ -153,6 +160,8 @@ class SolidSet:
         self._particles = spacing, support
         self.solids = list(solids)
         self.wall_factor = wall_factor
+        self.bodies: BodySet | None = None  # those of them that fluid can move, see couple
+        self._nobody = nobody()
         self._drags: dict[int, tuple[Any, Drag]] = {}  # id of a solid that is being moved by hand -> it and its way
         self.rebuild()
 
@@ -163,7 +172,11 @@ class SolidSet:
         return self.wall_factor if solid.boundary == "distance" else 0.0
 
     def rebuild(self, time: float = 0.0) -> None:
-        """Reads all shapes again, at a moment [s]: after a solid was added, removed or reshaped."""
+        """Reads all shapes again, at a moment [s]: after a solid was added, removed or reshaped.
+
+        Bodies are to be coupled anew.
+        """
+        self.bodies = None
         rows, first, last, bound, blend = [], [], [], [], []
         self._radius = []  # of a ball about the frame's origin that holds the shape [m], also of containers
         for solid in self.solids:
@@ -203,10 +216,49 @@ class SolidSet:
             position=allocate_array(vec3, number),
             rotation0=allocate_array(mat3, number),
             position0=allocate_array(vec3, number),
+            erosion=allocate_array(qd.f32, number),
+            body=_device(qd.i32, np.full(number, -1, np.int32)),
+            heart=allocate_array(vec3, number),
+            push=allocate_array(qd.i64, 6),
+            per_spacing=allocate_array(qd.f32, 1),
         )
         present = {id(solid) for solid in self.solids}
         self._drags = {key: value for key, value in self._drags.items() if key in present}
         self.place(time, time)
+
+    # --- bodies that fluid can move ----------------------------------------------------------------------------------
+    def couple(self, rigid: Any, spacing: float, mass: float, erosion: float) -> None:
+        """Hands the solids that are bodies to a rigid world; mass: of a particle of the first material [kg].
+
+        ``erosion`` [m] makes them thinner for the fluid than they are drawn, so that they displace what they should.
+        """
+        self.bodies = BodySet(rigid, self, spacing, mass)
+        number = len(self.solids)
+        body, heart = np.full(number, -1, np.int32), np.zeros((number, 3), np.float32)
+        for row, solid in enumerate(rigid.solid):
+            body[solid], heart[solid] = row, rigid.hearts[row]
+        eroded = np.where(body >= 0, erosion, 0.0).astype(np.float32)
+        rows = {
+            "body": _device(qd.i32, body), "heart": _device(vec3, heart), "erosion": _device(qd.f32, eroded),
+            "push": allocate_array(qd.i64, 6 * len(rigid.solid)),
+            "per_spacing": _device(qd.f32, np.array([1 / spacing], np.float32)),
+        }  # fmt: skip
+        self.device = replace(self.device, **rows)
+
+    @property
+    def coupled(self) -> bool:
+        """Whether fluid can move any of them."""
+        return self.bodies is not None
+
+    @property
+    def bodies_device(self) -> Any:
+        """Rows of the bodies for kernels, also where there are none."""
+        return self.bodies.device if self.bodies else self._nobody
+
+    def commit(self, before: float, now: float) -> None:
+        """After a step: bodies take what the fluid gave them."""
+        if self.bodies:
+            self.bodies.commit(before, now - before)
 
     @property
     def dragging(self) -> bool:
@@ -216,7 +268,7 @@ class SolidSet:
     @property
     def moving(self) -> bool:
         """Whether poses have to be looked at every step."""
-        return bool(self._drags) or any(solid.motion for solid in self.solids)
+        return self.bodies is not None or self._led
 
     def drag(
         self, index: int, target: tuple[np.ndarray | None, np.ndarray | None], now: float, over: float,
@@ -227,6 +279,9 @@ class SolidSet:
         From now on it stands where hands put it: its keyframes are forgotten.
         """
         solid = self.solids[index]
+        if self.bodies and index in self.bodies.index:
+            name = solid.name or f"solid {index}"
+            raise SceneError(f"{name} is a body that fluid and contacts move; to place it by hand, take its `body` away first")
         start = self.pose(index, now)
         wanted = self._drags[id(solid)][1].target if id(solid) in self._drags else start
         rotation, position = (new if new is not None else old for new, old in zip(target, wanted, strict=True))
@@ -249,37 +304,62 @@ class SolidSet:
     def pose(self, index: int, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Rotation matrix and position of one solid at a moment [s]."""
         solid = self.solids[index]
+        if self.bodies and index in self.bodies.index:
+            rotation, position = self.bodies.rigid.poses()
+            return rotation[self.bodies.index[index]], position[self.bodies.index[index]]
         if id(solid) in self._drags:
             return self._drags[id(solid)][1].pose(time)
+        if path := path_of(solid):
+            return path.pose(time)
         turn, shift = rotation_matrix(solid.shape.rotation), np.asarray(solid.shape.position, float)
         moved, turned = keyframed(solid.motion, solid.interpolation, time)
         return rotation_matrix(turned) @ turn, shift + moved
 
     def place(self, before: float, now: float) -> None:
-        """Poses at the start and the end of a step [s]."""
+        """Poses at the start and the end of a step [s]; of bodies, where they would get without fluid."""
         if not self.solids:
             return
-        for time, rotation, position in (
-            (before, self.device.rotation0, self.device.position0),
-            (now, self.device.rotation, self.device.position),
-        ):
-            poses = [self.pose(index, time) for index in range(len(self.solids))]
-            rotation.from_numpy(np.array([p[0] for p in poses], np.float32))
-            position.from_numpy(np.array([p[1] for p in poses], np.float32))
+        if now == before or self._led:
+            for time, rotation, position in (
+                (before, self.device.rotation0, self.device.position0),
+                (now, self.device.rotation, self.device.position),
+            ):
+                poses = [self.pose(index, time) for index in range(len(self.solids))]
+                rotation.from_numpy(np.array([p[0] for p in poses], np.float32))
+                position.from_numpy(np.array([p[1] for p in poses], np.float32))
+        if self.bodies and now > before:
+            self.bodies.predict(before, now - before)
+
+    @property
+    def _led(self) -> bool:
+        """Whether anything moves as it is told."""
+        return bool(self._drags) or any(solid.motion or path_of(solid) for solid in self.solids)
 
     def motion(self, begin: float, end: float) -> tuple[float, float]:
         """(fastest speed of any surface point [m/s], fastest turn [rad/s]) between two moments [s]."""
-        speed, turn = 0.0, 0.0
+        speed, turn = self._body_motion()
         for index, solid in enumerate(self.solids):
-            if end <= begin or not (solid.motion or id(solid) in self._drags):
+            if end <= begin or not (solid.motion or path_of(solid) or id(solid) in self._drags):
+                continue
+            lever = self._radius[index] if self._radius[index] < UNBOUNDED else 0.0
+            if (path := path_of(solid)) and id(solid) not in self._drags:
+                fastest = path.fastest(lever)
+                speed, turn = max(speed, fastest[0]), max(turn, fastest[1])
                 continue
             moments = np.linspace(begin, end, 9)  # eight stretches see what starts slowly
             poses = [self.pose(index, float(t)) for t in moments]
             for (r0, p0), (r1, p1) in itertools.pairwise(poses):
                 angle = math.acos(min(1.0, max(-1.0, (np.trace(r0.T @ r1) - 1) / 2)))
-                lever = self._radius[index] if self._radius[index] < UNBOUNDED else 0.0
                 speed = max(speed, (float(np.linalg.norm(p1 - p0)) + angle * lever) * 8 / (end - begin))
                 turn = max(turn, angle * 8 / (end - begin))
+        return speed, turn
+
+    def _body_motion(self) -> tuple[float, float]:
+        """The same of bodies, as they move now."""
+        speed, turn = 0.0, 0.0
+        for twist, solid in zip(self.bodies.rigid.twists(), self.bodies.rigid.solid, strict=True) if self.bodies else ():
+            spin = float(np.linalg.norm(twist[3:]))
+            speed, turn = max(speed, float(np.linalg.norm(twist[:3])) + spin * self._radius[solid]), max(turn, spin)
         return speed, turn
 
     def distance(self, index: int, points: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import quadrants as qd
 
-from viscoil.particles import Floats, Ints, Matrices, Vectors, vec3
+from viscoil.particles import Floats, Ints, Longs, Matrices, Vectors, vec3
 
 KINDS = {"plane": 0, "box": 1, "sphere": 2, "capsule": 3, "cylinder": 4, "cone": 5, "funnel": 6, "torus": 7, "bowl": 8,
          "mesh": 9}  # fmt: skip
@@ -44,6 +44,11 @@ class Solids:
     position: Vectors
     rotation0: Matrices  # [solid] pose at its start
     position0: Vectors
+    erosion: Floats  # [solid] thinner by this much than it is drawn [m]
+    body: Ints  # [solid] its number among the bodies that fluid can move; -1: it moves as it was told
+    heart: Vectors  # [solid] centre of mass in its frame [m]
+    push: Longs  # [6 body] impulses that fluid got from bodies in this step, see coupling.py
+    per_spacing: Floats  # [1] 1/d [1/m]
 
 
 @qd.func
@@ -191,7 +196,7 @@ def distance(solid: qd.i32, point: vec3, solids: Solids, parts: Parts) -> qd.f32
             overlap = qd.max(blend - qd.abs(phi - other), 0.0)
             overlap = 0.25 * overlap * overlap / blend
         phi = qd.min(phi, other) - overlap
-    return solids.sign[solid] * phi
+    return solids.sign[solid] * phi + solids.erosion[solid]
 
 
 @qd.func

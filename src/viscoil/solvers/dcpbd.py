@@ -116,7 +116,7 @@ def _hold(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch
                 v.held[i] = 0
             if v.held[i] == 0 or v.held[i] == 3:
                 wanted = p.position[i] + k.dt[0] * v.u[i]
-                reached = resolve_all(wanted, p.position[i], k.radius[0], k.solids[0], solids, parts)
+                reached = resolve_all(wanted, p.position[i], k.radius[0], k.solids[0], solids, parts, 0.0)
                 clings, n, rough, wall = nearest_wall(reached, k.dt[0], k.radius[0], k.solids[0], solids, parts)
                 v.normal[i] = n
                 v.held[i] = 0
@@ -254,7 +254,7 @@ def _settle_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s:
                 v.free[i] = x
                 s.clear[i] -= (x - s.predicted[i]).norm()
                 if s.clear[i] < k.support[0]:
-                    x = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts)
+                    x = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
                 s.predicted[i] = x
             s.predicted[s.predicted.shape[0] // 2 + i] = s.predicted[i]
             if i == 0:
@@ -306,7 +306,7 @@ def _move(
             place += change
             s.clear[i] -= change.norm()
             if s.clear[i] < k.support[0]:
-                place = resolve_all(place, p.position[i], k.radius[0], k.solids[0], solids, parts)
+                place = resolve_all(place, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
         s.predicted[length - first + i] = place
         if i == 0:
             s.half[0] = 1 - s.half[1]

@@ -187,7 +187,7 @@ def _move(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch
             s.clear[i] -= s.correction[i].norm()
             if s.clear[i] < k.support[0]:
                 free = x
-                x = resolve_all(free, p.position[i], k.radius[0], k.solids[0], solids, parts)
+                x = resolve_all(free, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
                 t.shift[i] += x - free
             s.predicted[i] = x
 

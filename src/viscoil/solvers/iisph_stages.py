@@ -122,7 +122,7 @@ def finish_stage(
             x = aim
             if qd.static(enclosed) and (f.wall[i] > 0.0 or k.dt[0] * v.norm() > 0.2 * k.support[0]):
                 # Who has no wall in sight cannot reach one in a short way.
-                x = resolve_all(aim, p.position[i], k.radius[0], k.solids[0], solids, parts)
+                x = resolve_all(aim, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
                 v += (x - aim) / k.dt[0]
         commit(i, x, v, p, k, torus, before, f, status, periodic)
 

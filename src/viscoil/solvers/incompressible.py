@@ -85,7 +85,7 @@ def shifted(i: qd.i32, p: Particles, k: StepNumbers, solids: Solids, parts: Part
     """x*_i ← aim + shift, and contact."""
     x = s.aim[i] + s.shift[i]
     if s.clear[i] < k.support[0]:
-        allowed = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts)
+        allowed = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
         if (allowed - x).norm_sqr() > 0.0:
             x = allowed
             s.shift[i] = x - s.aim[i]

@@ -35,6 +35,7 @@ from viscoil.solvers.pvfs_stages import (
     springs_at_once,
     viscosity_at_once,
     viscosity_sweep,
+    yield_stage,
 )
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
 from viscoil.sph.schedule import Schedule, hits_for, ids_by_rank, line_schedule
@@ -48,6 +49,7 @@ STABLE = 0.008  # largest k̂(Δt/τ)² that was stable, measured; twice that ex
 CAREFUL = 0.004  # what steps are chosen for: at 0.006 the compressed floor of a deep pool boils, and jacobi's limits act
 SPRINGY = {"sequential": 1.0, "coloured": 1.0, "jacobi": 0.3}  # largest kΔt² of springs: beyond, sweeps turn bodies
 VISCOUS = {"sequential": 1.0, "coloured": 1.0, "jacobi": 0.3}  # largest σΔt of which nine tenths act, measured on shear waves
+SWEEPS = 4  # towards the velocities of bodies
 MOST_STEPS = 100  # per 1/30 s, that viscosity may ask for
 COMPRESSION = 0.042  # relative density increase per ĝ(H/h)/k̂, measured on pools
 
@@ -63,6 +65,8 @@ class PVFSParams(SolverParams):
     relaxation: Literal["auto", "coloured", "sequential", "jacobi"] = "auto"
     """one particle after the other, in parallel (coloured) or by one thread in a fixed random order (sequential), or all at
     once (jacobi); auto: coloured on CPUs, jacobi on GPUs"""
+    coupling: Literal["implicit", "explicit"] = "implicit"
+    """bodies that fluid can move: one velocity for which they receive what particles get, or as published (creates momentum)"""
     compressibility: Annotated[float, Quantity("number", above=0.0, at_most=1.0), Slider(0.01, 0.5, log=True)] = 0.1
     """how much denser fluid may be under ``depth`` of it; chooses the stiffness, and with it the number of steps"""
     depth: Annotated[float, Quantity("length", above=0.0)] | None = None
@@ -122,6 +126,7 @@ class PVFS(Method):
         {"density", "viscosity", "relaxation_time", "modulus", "solvent_viscosity", "yield_strain", "stickiness"}
     )
     leads_nozzles = True
+    couples = True
     stages = ("integrate", "neighbours", "viscosity", "springs", "relaxation", "contact")
 
     def __init__(self, params: PVFSParams, world: Any):
@@ -391,10 +396,26 @@ class PVFS(Method):
             else:
                 relax_sweep(left, p, near, torus, d, schedule, hits, s, uniform, periodic)
         with world.stages("contact"):
-            finish_stage(p, k, torus, solids, parts, stickiness, s, world.status, len(world.solids) > 0, periodic)
+            counted = self._meet_bodies(world, k, stickiness)
+            finish_stage(
+                p, k, torus, solids, parts, world.solids.bodies_device, stickiness, s, world.status, len(world.solids) > 0,
+                counted, periodic,
+            )  # fmt: skip
         self._steps += 1
         self._since += 1
         self._count = world.count
+
+    def _meet_bodies(self, world: Any, k: Any, stickiness: Any) -> bool:
+        """Lets bodies yield to the fluid (Algorithm 6); whether what particles get next is still to be given to them."""
+        if not world.solids.coupled:
+            return False
+        implicit = self.params.coupling == "implicit"
+        for _ in range(SWEEPS if implicit else 1):
+            yield_stage(
+                world.particles, k, world.solids.device, world.solids.parts, world.solids.bodies_device, stickiness,
+                self.scratch, implicit,
+            )  # fmt: skip
+        return implicit
 
     def _density_numbers(self, dt: float) -> DoubleDensityNumbers:
         k = self._k_of(self.params)

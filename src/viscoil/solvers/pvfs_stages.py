@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import quadrants as qd
 
 from viscoil.constraints.double_density import DoubleDensityNumbers, displacements, pressures, relax_colour
-from viscoil.constraints.wet_contact import wet_contact
+from viscoil.constraints.wet_contact import gauge_wet, wet_contact
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
+from viscoil.solids.coupling import Bodies, accept_impulses, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import StepNumbers
 from viscoil.sph.neighbors import NeighborList, Torus
@@ -185,9 +186,23 @@ def relax_at_once(
 
 
 @qd.kernel(graph=True, fastcache=True)
+def yield_stage(
+    p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, stickiness: Floats, s: Scratch,
+    implicit: qd.Template,
+):  # fmt: skip
+    """Stages A and B of Algorithm 6: what bodies receive, and how they move then. Implicitly, one sweep towards that."""
+    gauge_wet(p, s.x, s.before, k.count[0], k.dt[0], k.radius[0], solids, parts, bodies, stickiness, implicit)
+    if qd.static(implicit):
+        solve_bodies(solids, bodies)
+    else:
+        accept_impulses(solids, bodies)
+        settle_bodies(solids, bodies)
+
+
+@qd.kernel(graph=True, fastcache=True)
 def finish_stage(
-    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, stickiness: Floats, s: Scratch, status: Ints,
-    touching: qd.Template, periodic: qd.Template,
+    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, stickiness: Floats, s: Scratch,
+    status: Ints, touching: qd.Template, counted: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """Lines 17–20: collisions (Algorithm 6) and velocities.
 
@@ -196,7 +211,9 @@ def finish_stage(
     if qd.static(touching):
         for i in range(k.count[0]):
             s.touched[i] = s.x[i]
-        wet_contact(p, s.x, s.before, k.count[0], k.dt[0], k.radius[0], k.solids[0], solids, parts, stickiness)
+        wet_contact(p, s.x, s.before, k.count[0], k.dt[0], k.radius[0], k.solids[0], solids, parts, stickiness, counted)
+    if qd.static(counted):
+        settle_bodies(solids, bodies)
     for i in range(k.count[0]):
         x = s.x[i]
         v = s.velocity[i]
