@@ -129,7 +129,7 @@ def bulk_pressures(
 @qd.func(requires_top_level=True)
 def residuals(
     p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, c: ProjectionNumbers,
-    s: Projection, sums: Sums, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
+    s: Projection, sums: Sums, coupled: qd.template(), uniform: qd.template(), even: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """r = b − A u and z = w r, and the terms of γ = r·z."""
     qd.loop_config(block_dim=256)  # what hand_in adds up
@@ -146,6 +146,8 @@ def residuals(
                 r = (s.free[i] - s.u[i]) / w + dt * drag
                 z = w * allowed(r, s.normal[i], s.held[i])
                 account[0] = z.dot(r)
+                if qd.static(coupled):
+                    account[0] = z.dot(z) / w
             s.residual[i] = r
             s.search[i] = z
             s.direction[i] = vec3(0.0)
@@ -180,7 +182,9 @@ def images(
                 image = image_of(i, s.search, p, x, dt, near, torus, h, c, s, uniform, even, periodic)
                 account = vec3(z.dot(s.residual[i]), z.dot(image), z.dot(z) / p.inverse_mass[i])
                 if qd.static(coupled):
-                    account[0] = p.inverse_mass[i] * allowed(s.residual[i], s.normal[i], s.held[i]).dot(s.residual[i])
+                    # Of a held particle z is not all its own, and r·(1 − Π)r would drown in what the body takes.
+                    own = allowed(s.residual[i], s.normal[i], s.held[i])
+                    account[0] = p.inverse_mass[i] * own.dot(own)
             s.image[i] = image
         hand_in(i, n, account, sums)
     chunk_totals(n, sums)

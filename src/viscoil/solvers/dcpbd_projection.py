@@ -122,7 +122,7 @@ def _begin(
         yield_to_held(solids, bodies, rows)
         follow(v.u, s.predicted, k.count[0], k.dt[0], v, solids, bodies, rows)
     bulk_pressures(v.u, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
-    residuals(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, sums, uniform, even, periodic)
+    residuals(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, sums, coupled, uniform, even, periodic)
     if qd.static(coupled):
         gather(v.residual, s.predicted, k.count[0], k.dt[0], v, solids, bodies)
         start_bodies(k.dt[0], v, solids, bodies, rows)
