@@ -70,6 +70,7 @@ class MissingExtra(ViscoilError):
 
     def __init__(self, package: str, extra: str, purpose: str, reason: str = "") -> None:
         why = f"{package} cannot be loaded ({' '.join(reason.split())})" if reason else f"{package} is not installed"
-        super().__init__(f'{why}; it is needed {purpose}. Install it with: pip install "viscoil[{extra}]"')
+        wanted = f'"viscoil[{extra}]"' if extra else f"{package}-core"
+        super().__init__(f"{why}; it is needed {purpose}. Install it with: pip install {wanted}")
         self.package = package
         self.extra = extra

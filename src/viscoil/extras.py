@@ -14,6 +14,7 @@ EXTRAS = {
     "viser": "studio",
     "pxr": "usd",
     "alembic3d": "alembic",
+    "mujoco": "",  # comes with viscoil itself, as mujoco-core
 }
 
 

@@ -25,6 +25,8 @@ def state_of(sim: Any) -> dict[str, Any]:
         "base": np.array([n.base for n in sim.nozzles], np.int64),
         "released": np.array([n.released for n in sim.nozzles], np.int64),
     }  # fmt: skip
+    if len(world.clusters):
+        values["clusters"] = np.array(world.clusters.first_ids, np.int64)
     if world.solids.bodies:
         values["bodies"] = world.solids.bodies.rigid.state()
     return values
@@ -36,6 +38,7 @@ def restore(sim: Any, state: dict[str, Any]) -> None:
     missing = [n for n, f in FIELDS.items() if f.saved and f"particles/{n}" not in state]
     missing += [name for name in world.carried if f"carried/{name}" not in state]
     missing += ["bodies"] if world.solids.bodies and "bodies" not in state else []
+    missing += ["clusters"] if len(np.atleast_1d(state.get("clusters", []))) != len(world.clusters) else []
     if missing or len(np.atleast_1d(state["layers"])) != len(sim.nozzles):
         raise RunFolderError(
             "the checkpoint does not fit this scene: "
@@ -59,6 +62,8 @@ def restore(sim: Any, state: dict[str, Any]) -> None:
     for k, nozzle in enumerate(sim.nozzles):
         nozzle.layers, nozzle.released = int(state["layers"][k]), int(state["released"][k])
         nozzle.since, nozzle.base = float(state["since"][k]), int(state["base"][k])
+    if len(world.clusters):
+        world.clusters.set_first_ids(np.atleast_1d(state["clusters"]).tolist())
     if world.solids.bodies:
         world.solids.bodies.rigid.restore(state["bodies"])
     sim.solver.resize(world.capacity)

@@ -30,9 +30,9 @@ FULL = 0.8  # share of the lattice's neighbours from which a particle counts as 
 
 @qd.kernel(fastcache=True)
 def _mark_sunk(p: Particles, n: qd.i32, sink: qd.i32, solids: Solids, parts: Parts, gone: Ints, number: Ints):
-    """gone[i] = 1 for fluid particles whose centre is inside a sink."""
+    """gone[i] = 1 for fluid particles whose centre is inside a sink. Particle solids stay whole."""
     for i in range(n):
-        if p.solid[i] < 0:
+        if p.solid[i] < 0 and p.cluster[i] < 0:
             local = solids.rotation[sink].transpose() @ (p.position[i] - solids.position[sink])
             if distance(sink, local, solids, parts) < 0.0:
                 gone[i] = 1
@@ -278,7 +278,7 @@ class Simulation:
 
     def _may_run_ahead(self) -> bool:
         """Whether the host has nothing to do between steps, so that a GPU need not wait for it."""
-        busy = self.nozzles or self._sinks or self.world.solids.moving or self.callback or self._built.keyed
+        busy = self.nozzles or self._built.particle_bodies.waiting or self._sinks or self.world.solids.moving or self.callback or self._built.keyed
         return backend.current().is_gpu and not busy and not self.solver.busy and self.scene.time.cfl is None
 
     # --- one or more steps, safely -----------------------------------------------------------------------------------
@@ -341,7 +341,10 @@ class Simulation:
             self.callback(self)
 
     def _release(self) -> None:
-        """Lets the nozzles emit up to now."""
+        """Lets the nozzles emit, and particle solids appear, up to now."""
+        if self._built.particle_bodies.release(self.world, self.world.time, self._built.fluid_values):
+            self.solver.resize(self.world.capacity)
+            self._allocate_measures()
         for nozzle in self.nozzles:
             x, v, moments = nozzle.release(self.world.time)
             values = self._built.fluid_values(x, v, list(self._built.materials).index(nozzle.emitter.material))
@@ -356,7 +359,8 @@ class Simulation:
         from viscoil.scene.parts import Solid
         from viscoil.solids.assembly import SolidSet
 
-        return SolidSet([Solid(shape=s.shape) for s in self.scene.sink]) if self.scene.sink else None
+        solids = [Solid(shape=s.shape) for s in self.scene.sink]
+        return SolidSet(solids, spacing=self.scene.spacing) if solids else None
 
     def _remove_sunk(self) -> None:
         world = self.world

@@ -69,6 +69,7 @@ KINDS: dict[str, Kind] = {
     "surface tension": Kind(
         "a surface tension", "surface tensions", "N/m", '0.072 or "72 mN/m"', {"N/m": 1.0, "mN/m": 1e-3, "dyn/cm": 1e-3}
     ),
+    "mass": Kind("a mass", "masses", "kg", '0.2 or "200 g"', {"kg": 1.0, "g": 1e-3, "mg": 1e-6, "t": 1e3}),
     "spring stiffness": Kind(
         "a spring constant", "spring constants", "N/m", '500 or "0.5 kN/m"', {"N/m": 1.0, "kN/m": 1e3, "mN/m": 1e-3}
     ),

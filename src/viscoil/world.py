@@ -13,6 +13,7 @@ from viscoil import particles as table
 from viscoil.measure import Measure
 from viscoil.particles import FIELDS, Carried, allocate_array
 from viscoil.solids.assembly import SolidSet
+from viscoil.solids.clusters import ClusterSet
 from viscoil.solvers.solver import Stages
 from viscoil.sph.calibration import Lattice
 from viscoil.sph.neighbors import Neighbors
@@ -36,7 +37,8 @@ class World:
         self.count = 0  # particles, boundary samples included
         self.boundary_count = 0
         self.next_id = 0
-        self.solids = SolidSet(solids, lattice.wall_factor)
+        self.solids = SolidSet(solids, lattice.wall_factor, spacing, support)
+        self.clusters = ClusterSet([], spacing)  # particle solids
         self.material_names: list[str] = []  # by index
         self.box = box
         self.capacity = 0

@@ -6,11 +6,12 @@ import trimesh
 
 from kit import box_scene
 from viscoil.errors import SceneError
-from viscoil.scene.fill import fill_shape, jittered, read_mesh
+from viscoil.scene.fill import fill_shape, jittered
 from viscoil.scene.parts import Solid
 from viscoil.scene.shapes import SHAPES, Mesh
 from viscoil.simulate import Simulation
 from viscoil.solids.assembly import signed_distance
+from viscoil.solids.mesh_file import load
 
 D = 0.01
 
@@ -120,15 +121,15 @@ def test_open_and_broken_meshes_are_named(tmp_path):
     mesh.update_faces(np.arange(len(mesh.faces)) > 1)
     mesh.export(tmp_path / "open.stl")
     with pytest.raises(SceneError, match="not closed"):
-        read_mesh(str(tmp_path / "open.stl"), 1.0)
+        load(str(tmp_path / "open.stl"))
     (tmp_path / "empty.obj").write_text("# nothing\n")
     with pytest.raises(SceneError, match=r"empty\.obj"):
-        read_mesh(str(tmp_path / "empty.obj"), 1.0)
+        load(str(tmp_path / "empty.obj"))
     (tmp_path / "junk.ply").write_bytes(bytes(range(256)))
     with pytest.raises(SceneError, match=r"junk\.ply"):
-        read_mesh(str(tmp_path / "junk.ply"), 1.0)
+        load(str(tmp_path / "junk.ply"))
     with pytest.raises(SceneError, match="does not exist"):
-        read_mesh(str(tmp_path / "missing.obj"), 1.0)
+        load(str(tmp_path / "missing.obj"))
 
 
 def test_jitter_is_bounded_and_repeatable():

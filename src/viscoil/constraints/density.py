@@ -11,6 +11,10 @@ W is the Spiky kernel, whose gradient this is. The paper takes densities from Po
 that does not follow the gradient of its constraint does work on the fluid, and a resting one then boils, the more the
 shorter the step (``viscoil validate energy``). ``kernel`` selects the paper's pair of kernels where it is POLY6.
 
+Members of one particle solid (``bodied``) that lie within a support of each other at rest count with the density they have at
+rest and do not push each other: whatever body and lattice, its inside has no pressure of its own. Shape matching or bonds
+keep it together; two far ends of a soft body that fold onto each other still collide.
+
 Listed particles beyond the support take part with weight zero: asking for them would cost more than they do.
 Pairs receive opposite impulses, because ∇W_ij is antisymmetric and fluid particles share one volume.
 """
@@ -69,9 +73,18 @@ def coincident(a: qd.i32, b: qd.i32, h: qd.f32) -> vec3:
 
 
 @qd.func
+def bound(i: qd.i32, j: qd.i32, p: Particles, h: qd.f32):
+    """(whether i and j are neighbours by birth in one particle solid, their squared distance at rest [m²])."""
+    d = p.rest[i] - p.rest[j]
+    r2 = d.dot(d)
+    own = p.cluster[i]
+    return qd.select(own >= 0, qd.select(own == p.cluster[j], qd.select(r2 < h * h, 1, 0), 0), 0), r2
+
+
+@qd.func
 def multiplier_of(
     i: qd.i32, p: Particles, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, wall: qd.f32,
-    toward: vec3, kernel: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    toward: vec3, kernel: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template() = False,
 ):  # fmt: skip
     """(λ_i of eq. 11, max(C_i, 0)) of a moving particle; ``wall`` and ``toward``: density of the walls and its gradient.
 
@@ -95,11 +108,15 @@ def multiplier_of(
             if qd.static(not uniform):
                 volume = p.volume[j]
                 mobility = qd.max(p.inverse_mass[j], 0.0)
+            gradient = volume * spiky_gradient(r2, h) * d
+            if qd.static(bodied):
+                together, at_rest = bound(i, j, p, h)
+                r2 = qd.select(together == 1, at_rest, r2)
+                gradient *= qd.select(together == 1, 0.0, 1.0)
             weight = volume * density_weight(r2, h, kernel)
             if qd.static(lanes() > 1):
                 weight = qd.select(j == i, 0.0, weight)
             density += weight
-            gradient = volume * spiky_gradient(r2, h) * d
             own += gradient
             squares += mobility * gradient.dot(gradient)
             if qd.static(not uniform):
@@ -119,7 +136,7 @@ def multiplier_of(
 def multipliers(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
     wall: Floats, wall_gradient: Vectors, error: Floats, multiplier: Floats, kernel: qd.template(),
-    uniform: qd.template(), periodic: qd.template(),
+    uniform: qd.template(), periodic: qd.template(), bodied: qd.template() = False,
 ):  # fmt: skip
     """λ_i of eq. 11; error[i] = max(C_i, 0), what is left to correct."""
     for i in range(n):
@@ -127,7 +144,7 @@ def multipliers(
         multiplier[i] = 0.0
         if p.inverse_mass[i] > 0.0:
             value, left = multiplier_of(
-                i, p, x, 0, near, torus, c, wall[i], wall_gradient[i], kernel, uniform, periodic
+                i, p, x, 0, near, torus, c, wall[i], wall_gradient[i], kernel, uniform, periodic, bodied
             )
             multiplier[i] = value
             error[i] = left
@@ -156,6 +173,7 @@ def pair_weight(
 def correction_of(
     i: qd.i32, p: Particles, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
     multiplier: Floats, toward: vec3, power: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    bodied: qd.template() = False,
 ) -> vec3:  # fmt: skip
     """Δx_i of eq. 14 of a moving particle; ``power`` is n of eq. 13.
 
@@ -185,6 +203,9 @@ def correction_of(
                 other = p.volume[j]
                 repulsion = pair_repulsion(c.repulsion[0], w, p.inverse_mass[j])
             weight = pair_weight(own, volume, multiplier[j], other, r2, h, repulsion, reference, power)
+            if qd.static(bodied):
+                together, _at_rest = bound(i, j, p, h)
+                weight = qd.select(together == 1, 0.0, weight)
             total += weight * spiky_gradient(r2, h) * d
     if number > batches(count) * qd.static(lanes()) - count:  # what fills up the last batch lies at distance zero
         for k in range(count):
@@ -202,14 +223,14 @@ def correction_of(
 def corrections(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
     multiplier: Floats, wall_gradient: Vectors, correction: Vectors, power: qd.template(),
-    uniform: qd.template(), periodic: qd.template(),
+    uniform: qd.template(), periodic: qd.template(), bodied: qd.template() = False,
 ):  # fmt: skip
     """Δx_i of eq. 14."""
     for i in range(n):
         correction[i] = vec3(0.0)
         if p.inverse_mass[i] > 0.0:
             correction[i] = correction_of(
-                i, p, x, 0, near, torus, c, multiplier, wall_gradient[i], power, uniform, periodic
+                i, p, x, 0, near, torus, c, multiplier, wall_gradient[i], power, uniform, periodic, bodied
             )
 
 

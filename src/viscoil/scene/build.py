@@ -7,8 +7,11 @@ import numpy as np
 from viscoil import backend, solvers
 from viscoil.errors import SceneError
 from viscoil.material import Material, unsupported
+from viscoil.scene.bodies_of_particles import ParticleBodies
 from viscoil.scene.emitters import Nozzle
 from viscoil.scene.fill import fill_shape, jittered
+from viscoil.scene.mesh_checks import check_meshes, mesh_notes
+from viscoil.scene.robots import robot_notes
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
 from viscoil.sph.calibration import calibrate
 from viscoil.sph.smoothing import NAMES
@@ -23,7 +26,8 @@ def _fixed(scene: Any) -> list[tuple[str, Any]]:
     domain = scene.domain.model_dump() if scene.domain else None
     kernels = NAMES[params.density_kernel]
     numbers = [("solver.support", params.support), ("solver.margin", params.margin), ("solver.kernels", kernels)]
-    return [("spacing", scene.spacing), ("domain", domain), *numbers]
+    bodies = [solid.model_dump() for solid in scene.particle_solid]
+    return [("spacing", scene.spacing), ("domain", domain), ("particle_solid", bodies), *numbers]
 
 
 def _walls(scene: Any) -> list[Any]:
@@ -31,7 +35,7 @@ def _walls(scene: Any) -> list[Any]:
     place = {"position", "rotation"}
     return [
         (index, solid.container, solid.shape.model_dump(exclude=place))
-        for index, solid in enumerate(scene.solid)
+        for index, solid in enumerate(scene.every_solid())
         if solid.boundary == "particles"
     ]
 
@@ -57,18 +61,22 @@ class Built:
         backend.start()
         self.notes: list[str] = []
         self._rigid: Any = None
+        check_meshes(scene)
         self.materials = scene.used_materials()
         self._fixed, self._walls = _fixed(scene), _walls(scene)
         params = scene.solver
         support = params.support * scene.spacing
         lattice = calibrate(scene.spacing, support, params.density_kernel)
         reach = support * (1 + params.margin)
-        self.world = World(scene.spacing, support, lattice, scene.solid, scene.domain, reach)
+        self.world = World(scene.spacing, support, lattice, scene.every_solid(), scene.domain, reach)
         self.world.gravity = tuple(float(g) for g in scene.gravity)
         method = solvers.solver_class(params.method)
         self._couple(scene, method)
         self.nozzles = [Nozzle(emitter, scene.spacing, self._pipe(method)) for emitter in scene.emitter]
+        self.notes += mesh_notes(scene, support)
+        self.particle_bodies = ParticleBodies(scene, self.world, list(self.materials.values()))
         self._fill(scene)
+        self.particle_bodies.release(self.world, 0.0, self.fluid_values)
         self._sample_boundaries(scene)
         self._check_nozzles(scene)
         if self.world.fluid_count == 0 and not scene.emitter:
@@ -83,7 +91,7 @@ class Built:
     def _couple(self, scene: Any, method: Any) -> None:
         """Hands solids with a body to a rigid world; after a change, with the poses and velocities they have."""
         solids = self.world.solids.solids
-        wanted = [(index, solid) for index, solid in enumerate(solids) if getattr(solid, "body", None) is not None]
+        wanted = [(index, solid) for index, solid in enumerate(solids) if solid.body is not None]
         if not wanted:
             return
         for index, solid in wanted:
@@ -101,11 +109,11 @@ class Built:
                 )
         from viscoil.solids.rigid import RigidWorld  # only scenes with bodies pay for it
 
-        rigid = RigidWorld(scene, solids)
+        rigid = RigidWorld(scene, solids, self.world.solids.pose)
         if self._rigid is not None:
             rigid.take_over(self._rigid)
         self._rigid = rigid
-        self.notes += rigid.notes
+        self.notes += [*rigid.notes, *robot_notes(scene)]
         density = next(iter(self.materials.values())).density
         spacing = self.world.spacing
         self.world.solids.couple(rigid, spacing, density * spacing**3, method.erosion * spacing)
@@ -200,7 +208,7 @@ class Built:
             world.set("inverse_mass", np.where(world.get("solid") < 0, masses, 0))
             world.learn_uniform()
         capacity = world.capacity
-        world.solids.solids = list(scene.solid)
+        world.solids.solids = scene.every_solid()
         world.solids.rebuild(world.time)
         self._couple(scene, solvers.solver_class(scene.solver.method))
         if self._walls != (walls := _walls(scene)):
@@ -250,7 +258,7 @@ class Built:
         world, clear = self.world, 0.45 * self.world.spacing
         result, dropped = [], 0
         for (x, v, material), fluid in zip(groups, fluids, strict=True):
-            free = np.ones(len(x), bool)
+            free = self.particle_bodies.around(x, world.spacing)
             for index in range(len(world.solids)):
                 free &= world.solids.distance(index, x) > clear
             dropped += int((~free).sum())
@@ -271,7 +279,7 @@ class Built:
         }
 
     def _sample_boundaries(self, scene: Any) -> None:
-        for index, solid in enumerate(scene.solid):
+        for index, solid in enumerate(scene.every_solid()):
             if solid.boundary != "particles":
                 continue
             rest = sample_surface(solid.shape, scene.spacing, solid.container)

@@ -46,12 +46,12 @@ class Nozzle:
         (x, z), (width, depth) = _section_box(emitter.shape)
         axes = _lattice_axis(width, spacing) + x, [0.0], _lattice_axis(depth, spacing) + z
         points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
-        self.section = points[signed_distance(emitter.shape, points) < 0]
+        self.section = points[signed_distance(emitter.shape, points, spacing) < 0]
         # Led layers stay in line for a while. Exactly above each other, they would part like a pack of cards when the jet is
         # stretched: every other one is moved by half a spacing.
         aside = np.array([0.25 * spacing, 0.0, 0.25 * spacing])
         both = (points - aside, points + aside) if self.pipe else (points,)
-        self._sections = [these[signed_distance(emitter.shape, these) < 0] for these in both]
+        self._sections = [these[signed_distance(emitter.shape, these, spacing) < 0] for these in both]
 
     def moment(self) -> float:
         """When the next layer leaves [s]."""

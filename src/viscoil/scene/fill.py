@@ -1,12 +1,12 @@
 """Shapes filled with particles on a lattice of the scene's spacing."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from viscoil.errors import SceneError
 from viscoil.solids.assembly import rotation_matrix, signed_distance
+from viscoil.solids.mesh_file import load
+from viscoil.solids.mesh_tree import tree_of
 
 SLAB = 1 << 20  # lattice points looked at together
 
@@ -35,66 +35,19 @@ def fill_shape(shape: Any, spacing: float) -> np.ndarray:
         inside = []
         for points in _slabs(at_origin.extent(), spacing):
             points = points + centre
-            inside.append(points[signed_distance(at_origin, points) < 0])
+            inside.append(points[signed_distance(at_origin, points, spacing) < 0])
         local = np.concatenate(inside)
     placed = local @ rotation_matrix(shape.rotation).T + np.asarray(shape.position, float)
     return placed.astype(np.float32)
 
 
-def read_mesh(file: str, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices (n, 3) [m] and triangles (m, 3) of a mesh file, or one message that says what is wrong with it."""
-    import trimesh
-
-    if not Path(file).is_file():
-        raise SceneError(f"mesh file '{file}' does not exist; paths are relative to the scene file")
-    try:
-        mesh = trimesh.load(file, force="mesh", process=True)
-    except Exception as error:
-        raise SceneError(f"mesh file '{file}' could not be read: {error}") from None
-    if getattr(mesh, "faces", None) is None or len(mesh.faces) == 0:
-        raise SceneError(f"mesh file '{file}' holds no triangles")
-    if not np.isfinite(mesh.vertices).all():
-        raise SceneError(f"mesh file '{file}' holds coordinates that are not finite")
-    if not mesh.is_watertight:
-        raise SceneError(
-            f"mesh file '{file}' is not closed, so it has no inside to fill; close its holes in a modelling program"
-        )
-    return np.asarray(mesh.vertices, float) * scale, np.asarray(mesh.faces)
-
-
-def inside_mesh(vertices: np.ndarray, faces: np.ndarray, axes: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Boolean grid (x, y, z): inside by the parity of crossings along z, for the grid lines at (x, y).
-
-    The lines are shifted by an irrational hair, so that none runs exactly through an edge of a neatly modelled mesh.
-    """
-    x, y, z = axes
-    hair = 1e-5 * (np.ptp(vertices, axis=0).max() + 1e-30)
-    px, py = x + hair * 0.7548776662, y + hair * 0.5698402910
-    crossings = np.zeros((len(x), len(y), len(z) + 1), np.int32)  # counts crossings below z_k, by difference
-    for a, b, c in vertices[faces]:
-        low, high = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
-        ix = slice(np.searchsorted(px, low[0]), np.searchsorted(px, high[0], "right"))
-        iy = slice(np.searchsorted(py, low[1]), np.searchsorted(py, high[1], "right"))
-        if ix.start >= ix.stop or iy.start >= iy.stop:
-            continue
-        gx, gy = px[ix][:, None], py[iy][None, :]
-        area = (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
-        if area == 0:
-            continue  # seen edge-on: no line crosses it
-        u = ((b[0] - gx) * (c[1] - gy) - (b[1] - gy) * (c[0] - gx)) / area
-        v = ((c[0] - gx) * (a[1] - gy) - (c[1] - gy) * (a[0] - gx)) / area
-        hit = (u >= 0) & (v >= 0) & (u + v <= 1)
-        height = u * a[2] + v * b[2] + (1 - u - v) * c[2]
-        i, j = np.nonzero(hit)
-        np.add.at(crossings, (i + ix.start, j + iy.start, np.searchsorted(z, height[i, j])), 1)
-    return (np.cumsum(crossings[:, :, :-1], axis=2) % 2).astype(bool)
-
-
 def _fill_mesh(shape: Any, spacing: float) -> np.ndarray:
-    vertices, faces = read_mesh(shape.file, shape.scale)
-    low, high = vertices.min(0), vertices.max(0)
-    axes = tuple(_lattice_axis(b - a, spacing) + (a + b) / 2 for a, b in zip(low, high, strict=True))
-    return np.stack(np.meshgrid(*axes, indexing="ij"), -1)[inside_mesh(vertices, faces, axes)]
+    """Lattice points around which the mesh winds: parts that overlap are filled once, cavities stay empty."""
+    mesh = load(shape.file, shape.scale)
+    axes = [_lattice_axis(b - a, spacing) + (a + b) / 2 for a, b in zip(mesh.low, mesh.high, strict=True)]
+    counts = (len(axes[0]), len(axes[1]), len(axes[2]))
+    phi = tree_of(mesh).grid(np.array([axis[0] for axis in axes]), spacing, counts, spacing)
+    return np.stack(np.meshgrid(*axes, indexing="ij"), -1)[phi < 0]
 
 
 def jittered(positions: np.ndarray, amount: float, spacing: float, seed: int) -> np.ndarray:

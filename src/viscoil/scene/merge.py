@@ -8,7 +8,7 @@ from viscoil.units import shown
 # Keys that choose what a table is. When one changes, the keys of the old choice mean nothing and are left behind.
 CHOOSING = ("type", "method")
 # Keys of which only one may be given: setting one in a later layer replaces the others from an earlier one.
-EXCLUSIVE = (("steps_per_frame", "step", "cfl"), ("tolerance", "relative"))
+EXCLUSIVE = (("steps_per_frame", "step", "cfl"), ("tolerance", "relative"), ("density", "mass"))
 
 
 def nested(flat: dict[str, Any]) -> dict[str, Any]:

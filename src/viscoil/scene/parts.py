@@ -10,7 +10,8 @@ from viscoil.keys import did_you_mean, listed
 from viscoil.looks import LOOKS, PARTICLE_LOOKS
 from viscoil.material import Colour
 from viscoil.model import Model
-from viscoil.scene.shapes import Mesh, Plane, Shape
+from viscoil.scene.bodies import Body, Friction
+from viscoil.scene.shapes import Plane, Shape
 from viscoil.units import (
     AngularVelocity,
     Count,
@@ -36,8 +37,6 @@ QUANTITIES = (
 )  # fmt: skip
 STICK_KEYS = ("stick_distance", "stick_stiffness")
 STEP_KEYS = ("steps_per_frame", "step", "cfl")  # exactly one says how time is cut
-
-Friction = Annotated[float, Quantity("number", at_least=0, infinite=True, words=(("no-slip", math.inf),)), Slider(0, 2)]
 
 
 class Keyframe(Model):
@@ -97,12 +96,6 @@ def _closed_shape(shape: Any, what: str) -> Any:
     return shape
 
 
-def _formula_shape(shape: Any, what: str) -> Any:
-    if isinstance(shape, Mesh):
-        raise wrong(f"a mesh can be filled with fluid but cannot be {what}; expected e.g. box, sphere or union")
-    return shape
-
-
 class Fluid(Model):
     """A volume filled with particles at the start."""
 
@@ -144,7 +137,7 @@ class Emitter(_Moving, _Lasting):
     @field_validator("shape")
     @classmethod
     def _nozzle(cls, shape: Any) -> Any:
-        return _formula_shape(_closed_shape(shape, "an emitter"), "a nozzle")
+        return _closed_shape(shape, "an emitter")
 
     @field_validator("direction")
     @classmethod
@@ -162,11 +155,6 @@ class Sink(_Lasting):
     shape: Shape
     """particles whose centre enters are removed"""
 
-    @field_validator("shape")
-    @classmethod
-    def _formula(cls, shape: Any) -> Any:
-        return _formula_shape(shape, "a sink")
-
 
 class Solid(_Moving):
     """A rigid obstacle, a moving tool, or (inside-out) a container."""
@@ -177,6 +165,8 @@ class Solid(_Moving):
     """what is solid; with container = true, what is hollow"""
     container: StrictBool = False
     """inside-out: the fluid stays inside"""
+    body: Body | None = None
+    """makes it a rigid body that fluid, gravity and other bodies move; left out: it stands still or follows its keyframes"""
     friction: Friction = 0.0
     """Coulomb coefficient [1]; "no-slip" = inf. With pvfs: share of the sliding speed lost in 1/30 s of contact, all of it
     from 1 on"""
@@ -190,11 +180,6 @@ class Solid(_Moving):
     colour: Colour = (0.7, 0.7, 0.7)
     """display colour"""
 
-    @field_validator("shape")
-    @classmethod
-    def _formula(cls, shape: Any) -> Any:
-        return _formula_shape(shape, "a solid")
-
     @model_validator(mode="before")
     @classmethod
     def _stickiness_is_two_numbers(cls, data: Any) -> Any:
@@ -204,6 +189,20 @@ class Solid(_Moving):
             (missing,) = set(STICK_KEYS) - set(given)
             raise wrong(f"{given[0]} has no effect without {missing}; expected both (how far and how strongly it attracts)")
         return data
+
+    @model_validator(mode="after")
+    def _bodies_move_by_themselves(self) -> "Solid":
+        if self.body is None:
+            return self
+        if self.motion:
+            raise wrong("body and motion together: a body is moved by forces, motion by keyframes; expected one of them "
+                        "(a driven joint is written body.drive)")  # fmt: skip
+        if self.container:
+            raise wrong("body and container together: a container is hollow all around and has no mass; expected "
+                        "container = false, e.g. with a bowl, funnel or union of walls as the shape")  # fmt: skip
+        if not _bounded(self.shape):
+            raise wrong("a plane has no end and no mass, so it cannot have a body; expected e.g. box, sphere or cylinder")
+        return self
 
     @model_validator(mode="after")
     def _samples_need_an_end(self) -> "Solid":

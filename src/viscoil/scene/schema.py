@@ -10,15 +10,19 @@ from viscoil.errors import SceneError
 from viscoil.keys import closest, did_you_mean, listed
 from viscoil.material import PRESETS, Material
 from viscoil.model import Model, NestedProblems, Problem, joined, problems
+from viscoil.scene.actors import Actor
+from viscoil.scene.bodies import Body, Robot
 from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Picture, Sink, Solid, TimeSettings
+from viscoil.scene.particle_solids import ParticleSolid
+from viscoil.scene.robots import robot_solids
 from viscoil.scene.shapes import Shape, Union
 from viscoil.scene.size import Estimate, check_size, estimate
 from viscoil.scene.toml import write
 from viscoil.units import Acceleration, Length, shown, wrong
 
 __all__ = [
-    "Domain", "Emitter", "Expect", "Figure", "Fluid", "Keyframe", "Material", "Output", "Picture", "Scene", "Shape", "Sink",
-    "Solid", "TimeSettings",
+    "Actor", "Body", "Domain", "Emitter", "Expect", "Figure", "Fluid", "Keyframe", "Material", "Output", "ParticleSolid",
+    "Picture", "Robot", "Scene", "Shape", "Sink", "Solid", "TimeSettings",
 ]  # fmt: skip
 
 
@@ -78,7 +82,13 @@ class Scene(Model):
     sink: list[Sink] = Field(default_factory=list)
     """[[sink]] volumes in which particles disappear"""
     solid: list[Solid] = Field(default_factory=list)
-    """[[solid]] obstacles and containers"""
+    """[[solid]] obstacles, containers and bodies"""
+    robot: list[Robot] = Field(default_factory=list)
+    """[[robot]] mechanisms from MJCF or URDF files"""
+    actor: list[Actor] = Field(default_factory=list)
+    """[[actor]] figures that stand, wave, step and walk"""
+    particle_solid: list[ParticleSolid] = Field(default_factory=list)
+    """[[particle_solid]] rigid and soft bodies made of particles"""
     output: Output = Field(default_factory=Output)
     """what is written to disk"""
     expect: list[Expect] = Field(default_factory=list)
@@ -120,18 +130,29 @@ class Scene(Model):
             return self.material[name]
         if name in PRESETS:
             return PRESETS[name]
+        for number, solid in enumerate(self.particle_solid):
+            if name == solid.called(number):
+                return solid.material()
         problem = _material_problem(name, self.material, "material")
         raise joined([problem], self.title or "scene")
 
     def used_materials(self) -> dict[str, Material]:
-        """Materials in the order in which fluids, then emitters, first name them."""
-        return {item.material: self.material_named(item.material) for item in [*self.fluid, *self.emitter]}
+        """Materials in the order in which fluids, then emitters, first name them; then one for each particle solid."""
+        fluids = {item.material: self.material_named(item.material) for item in [*self.fluid, *self.emitter]}
+        return fluids | {solid.called(number): solid.material() for number, solid in enumerate(self.particle_solid)}
+
+    def every_solid(self) -> list[Solid]:
+        """The scene's own solids and those its figures and robots are made of: the same objects until one of them changes."""
+        limbs = [limb for k, actor in enumerate(self.actor) for limb in actor.limbs(self.up, k)]
+        return [*self.solid, *limbs, *(robot_solids(self) if self.robot else ())]
 
     def problems(self) -> list[Problem]:
         """What is wrong with the scene as a whole: references, emptiness, sizes that cannot work."""
         found = []
-        if not self.fluid and not self.emitter:
-            found.append(Problem("", "the scene has no particles; expected at least one [[fluid]] or [[emitter]]"))
+        if not self.fluid and not self.emitter and not self.particle_solid:
+            text = "the scene has no particles; expected at least one [[fluid]], [[emitter]] or [[particle_solid]]"
+            found.append(Problem("", text))
+        found += self._particle_solid_problems()
         for kind, items in (("fluid", self.fluid), ("emitter", self.emitter)):
             for index, item in enumerate(items):
                 if item.material not in self.material and item.material not in PRESETS:
@@ -142,6 +163,10 @@ class Scene(Model):
         names = [solid.name for solid in self.solid if solid.name]
         for name in sorted({name for name in names if names.count(name) > 1}):
             found.append(Problem("solid", f'two solids are called "{name}"; expected different names'))
+        found += _parent_problems(self.solid)
+        titles = [robot.title for robot in self.robot]
+        for title in sorted({title for title in titles if titles.count(title) > 1}):
+            found.append(Problem("robot", f'two robots are called "{title}"; expected different names'))
         from viscoil.particles import FIELDS  # here: it starts the kernel compiler, as the solver's keys did before
 
         known = [name for name, row in FIELDS.items() if row.exported]
@@ -149,6 +174,20 @@ class Scene(Model):
             if name not in known:
                 text = f'no quantity called "{name}".{did_you_mean(name, known)} Expected one of: {listed(known)}'
                 found.append(Problem(f"output.fields.{index}", text, "a known quantity", closest(name, known)))
+        return found
+
+    def _particle_solid_problems(self) -> list[Problem]:
+        """Names that mean something else, shapes too thin, methods that cannot hold bodies together."""
+        found, names = [], [solid.called(number) for number, solid in enumerate(self.particle_solid)]
+        for number, (solid, name) in enumerate(zip(self.particle_solid, names, strict=True)):
+            if name in self.material or name in PRESETS or names.index(name) != number:
+                text = f'the name "{name}" is taken by a material or another particle solid; expected a name of its own'
+                found.append(Problem(f"particle_solid.{number}.name", text))
+            found += _too_small(f"particle_solid.{number}.shape", solid.shape, self.spacing, section=False)
+        if names and not solvers.solver_class(self.method).holds_clusters:
+            able = [name for name in solvers.SOLVERS if solvers.solver_class(name).holds_clusters]
+            text = f'method "{self.method}" does not know particle solids; expected one of: {listed(able)}'
+            found.append(Problem("solver.method", text, f"one of {listed(able)}"))
         return found
 
     @property
@@ -223,6 +262,29 @@ def _material_problem(name: str, own: dict[str, Material], key: str) -> Problem:
     names = [*own, *PRESETS]
     text = f'unknown material "{name}".{did_you_mean(name, names)} Expected a [material.NAME] of the scene or a preset'
     return Problem(key, f"{text}: {listed(names)}", "a known material", closest(name, names))
+
+
+def _parent_problems(solids: list[Solid]) -> list[Problem]:
+    """Bodies fastened to solids that do not exist, or to themselves."""
+    found, parents = [], {}
+    names = [solid.name for solid in solids if solid.name]
+    for index, solid in enumerate(solids):
+        parent = solid.body.parent if solid.body else None
+        if parent is None:
+            continue
+        parents[solid.name] = parent
+        if parent not in names:
+            text = f'no solid called "{parent}".{did_you_mean(parent, names)} Expected the name of another solid'
+            text += f": {listed(names)}" if names else "; none has a name"
+            found.append(Problem(f"solid.{index}.body.parent", text, "the name of another solid", closest(parent, names)))
+        seen = {solid.name}
+        while parent in parents and parent not in seen:
+            seen.add(parent)
+            parent = parents[parent]
+        if solid.name and parent == solid.name:
+            found.append(Problem(f"solid.{index}.body.parent", "fastened to itself, directly or through others; expected a "
+                                 "chain that ends at a body without parent"))  # fmt: skip
+    return found
 
 
 def _too_small(key: str, shape: Any, spacing: float, section: bool) -> list[Problem]:

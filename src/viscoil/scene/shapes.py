@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from viscoil.errors import SceneError
 from viscoil.model import Model
 from viscoil.units import Length, NonNegativeLength, Position, PositiveNumber, Rotation, Size, shown, wrong
 
@@ -252,14 +251,6 @@ class Union(ShapeBase):
     blend: NonNegativeLength = 0.0
     """radius over which neighbouring parts melt together [m]"""
 
-    @field_validator("parts")
-    @classmethod
-    def _closed_parts(cls, parts: "list[Shape]") -> "list[Shape]":
-        for index, part in enumerate(parts):
-            if isinstance(part, Mesh):
-                raise wrong(f"part {index} is a mesh; expected shapes with a formula, e.g. sphere or box")
-        return parts
-
     def _corners(self) -> tuple[list[float], list[float]]:
         """Corners of the box around all parts, in the union's own frame [m]."""
         low, high = [math.inf] * 3, [-math.inf] * 3
@@ -318,7 +309,7 @@ class Bear(ShapeBase):
 
 
 class Mesh(ShapeBase):
-    """A closed triangle mesh from a file, filled with fluid."""
+    """A closed triangle mesh from a file."""
 
     type: Literal["mesh"] = "mesh"
     file: str
@@ -340,25 +331,27 @@ class Mesh(ShapeBase):
             raise wrong(f"expected an existing mesh file; {path} {what}")
         return str(path)
 
-    def bounds(self) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-        """Corners of the box around the scaled mesh in its own frame [m]."""
-        import trimesh  # only scenes with meshes pay for it
+    def loaded(self) -> Any:
+        """The checked mesh in metres (``solids.mesh_file.Loaded``), or the one message that says what is wrong with it."""
+        from viscoil.solids.mesh_file import load  # only scenes with meshes pay for it
 
-        try:
-            low, high = trimesh.load_mesh(self.file).bounds
-        except Exception as error:
-            # Readers of foreign formats fail in their own ways; whatever it is, the file is what is wrong.
-            raise SceneError(f"{self.file}: not a mesh that can be read ({error})", file=self.file) from error
-        low, high = (tuple(float(x) * self.scale for x in corner) for corner in (low, high))
-        return low, high  # type: ignore[return-value]
+        return load(self.file, self.scale)
 
     def extent(self) -> tuple[float, float, float]:
-        low, high = self.bounds()
-        return high[0] - low[0], high[1] - low[1], high[2] - low[2]
+        mesh = self.loaded()
+        x, y, z = (float(a) for a in mesh.high - mesh.low)
+        return x, y, z
 
     def middle(self) -> tuple[float, float, float]:
-        low, high = self.bounds()
-        return (low[0] + high[0]) / 2, (low[1] + high[1]) / 2, (low[2] + high[2]) / 2
+        mesh = self.loaded()
+        x, y, z = (float(a) for a in (mesh.low + mesh.high) / 2)
+        return x, y, z
+
+    def volume(self) -> float:
+        from viscoil.solids.mass import mass_properties
+
+        mesh = self.loaded()
+        return min(math.prod(self.extent()), 1.05 * mass_properties(mesh.vertices, mesh.triangles).volume)
 
 
 Shape = Annotated[

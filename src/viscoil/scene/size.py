@@ -37,7 +37,7 @@ def readable(count: float) -> str:
 def estimate(scene: Any) -> Estimate:
     """Particles from volumes and flow rates divided by spacing³, for the whole scene."""
     cell = scene.spacing**3
-    total = sum(fluid.shape.volume() / cell for fluid in scene.fluid)
+    total = sum(fluid.shape.volume() / cell for fluid in [*scene.fluid, *scene.particle_solid])
     for emitter in scene.emitter:
         active = max(0.0, min(emitter.end, scene.end_time) - emitter.start)
         count = emitter.shape.section() * emitter.speed * active / cell
@@ -49,6 +49,9 @@ def estimate(scene: Any) -> Estimate:
 
 def check_size(scene: Any, available: int | None = None) -> Estimate:
     """The estimate, or ``SceneError`` when it cannot work."""
+    from viscoil.scene.mesh_checks import check_meshes
+
+    check_meshes(scene)
     size = estimate(scene)
     advice = f"expected a larger spacing (now {scene.spacing:g} m) or smaller shapes"
     if size.particles > MOST_PARTICLES:

@@ -12,6 +12,7 @@ import numpy as np
 import quadrants as qd
 
 from viscoil import backend
+from viscoil.errors import SceneError
 from viscoil.particles import allocate_array, mat3, vec3
 from viscoil.solids import sdf
 from viscoil.solids.coupling import BodySet, nobody
@@ -61,13 +62,15 @@ def _lengths(shape: Any) -> tuple[tuple[float, ...], float]:
 
 
 class _Rows:
-    """Collects parts of one solid, in the solid's frame."""
+    """Collects parts of one solid, in the solid's frame. ``fineness``: what grids of meshes are made for, see ``grid_of``."""
 
-    def __init__(self) -> None:
+    def __init__(self, fineness: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> None:
+        self.fineness = fineness
         self.kind: list[int] = []
         self.size: list[list[float]] = []
         self.rotation: list[np.ndarray] = []
         self.centre: list[np.ndarray] = []
+        self.grid: list[Any] = []  # of parts that are meshes, otherwise None
         self.blend = 0.0
         self.bound = 0.0
 
@@ -84,16 +87,49 @@ class _Rows:
             for kind, lengths, centre, degrees in parts:
                 self._row(kind, lengths, turn @ rotation_matrix(degrees), place + turn @ np.array(centre))
             self.bound = max(self.bound, float(np.linalg.norm(place)) + bear_radius(shape.height))
+        elif shape.type == "mesh":
+            from viscoil.solids.mesh_grid import grid_of  # only scenes with meshes pay for it
+
+            grid = grid_of(shape.file, shape.scale, *self.fineness)
+            self._row("mesh", (*grid.origin, grid.cell), turn, place, grid)
+            self.bound = max(self.bound, float(np.linalg.norm(place)) + _farthest(shape))
         else:
             lengths, radius = _lengths(shape)
             self._row(shape.type, lengths, turn, place)
             self.bound = max(self.bound, float(np.linalg.norm(place)) + radius)
 
-    def _row(self, kind: str, lengths: tuple[float, ...], rotation: np.ndarray, centre: np.ndarray) -> None:
+    def _row(
+        self, kind: str, lengths: tuple[float, ...], rotation: np.ndarray, centre: np.ndarray, grid: Any = None
+    ) -> None:
+        self.grid.append(grid)
         self.kind.append(sdf.KINDS[kind])
         self.size.append([*lengths, *([0.0] * (4 - len(lengths)))])
         self.rotation.append(rotation)
         self.centre.append(centre)
+
+
+def _farthest(shape: Any) -> float:
+    """Of a mesh's vertices from its own origin [m]."""
+    from viscoil.solids.mesh_file import load
+
+    return float(np.linalg.norm(load(shape.file, shape.scale).vertices, axis=1).max())
+
+
+def _grids(rows: list[_Rows]) -> tuple[np.ndarray, np.ndarray]:
+    """(nodes, grid) of ``sdf.Parts``: every mesh's grid once, however often it is used."""
+    nodes, kept, begins, total = [], [], {}, 0
+    for grid in (g for r in rows for g in r.grid):
+        if grid is None:
+            nodes.append((0, 0, 0, 0))
+            continue
+        if id(grid) not in begins:
+            begins[id(grid)] = total
+            kept.append(grid.phi.ravel())
+            total += grid.phi.size
+        nodes.append((begins[id(grid)], *grid.phi.shape))
+    if total >= 2**31:
+        raise SceneError("the grids of all mesh solids together are too large; expected fewer meshes or a larger spacing")
+    return np.array(nodes, np.int32).reshape(-1), np.concatenate(kept) if kept else np.zeros(0, np.float32)
 
 
 def _device(kind: Any, values: np.ndarray) -> Any:
@@ -107,14 +143,21 @@ def _friction(value: float) -> float:
     return 1e30 if math.isinf(value) else float(value)
 
 
+def path_of(solid: Any) -> Any:
+    """Who says where a solid is that does not follow keyframes (``pose(time)``, ``fastest(lever)``); None otherwise."""
+    return getattr(solid, "_path", None)
+
+
 class SolidSet:
     """All solids of a world on the device.
 
     A solid's frame has its origin where the scene placed the shape, so that it turns about its own centre.
     """
 
-    def __init__(self, solids: list[Any], wall_factor: float = 1.0):
+    def __init__(self, solids: list[Any], wall_factor: float = 1.0, spacing: float = 0.0, support: float = 0.0):
+        """spacing, support [m]: of the particles that will meet the solids, for the grids of meshes; 0: not known."""
         backend.start()
+        self._particles = spacing, support
         self.solids = list(solids)
         self.wall_factor = wall_factor
         self.bodies: BodySet | None = None  # those of them that fluid can move, see couple
@@ -137,7 +180,7 @@ class SolidSet:
         rows, first, last, bound, blend = [], [], [], [], []
         self._radius = []  # of a ball about the frame's origin that holds the shape [m], also of containers
         for solid in self.solids:
-            collected = _Rows()
+            collected = _Rows((*self._particles, solid.stick_distance))
             bare = solid.shape.model_copy(update={"position": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.0)})
             collected.add(bare, np.eye(3), np.zeros(3))
             first.append(sum(len(r.kind) for r in rows))
@@ -149,11 +192,14 @@ class SolidSet:
             bound.append(UNBOUNDED if solid.container or collected.bound >= UNBOUNDED else reach)
             blend.append(collected.blend)
         number = len(self.solids)
+        nodes, grid = _grids(rows)
         self.parts = sdf.Parts(
             kind=_device(qd.i32, np.array([k for r in rows for k in r.kind], np.int32)),
             size=_device(qd.f32, np.array([s for r in rows for row in r.size for s in row], np.float32)),
             rotation=_device(mat3, np.array([m for r in rows for m in r.rotation], np.float32).reshape(-1, 3, 3)),
             centre=_device(vec3, np.array([c for r in rows for c in r.centre], np.float32).reshape(-1, 3)),
+            nodes=_device(qd.i32, nodes),
+            grid=_device(qd.f32, grid),
         )
         self.device = sdf.Solids(
             first=_device(qd.i32, np.array(first, np.int32)),
@@ -222,7 +268,7 @@ class SolidSet:
     @property
     def moving(self) -> bool:
         """Whether poses have to be looked at every step."""
-        return bool(self._drags or self.bodies) or any(solid.motion for solid in self.solids)
+        return self.bodies is not None or self._led
 
     def drag(
         self, index: int, target: tuple[np.ndarray | None, np.ndarray | None], now: float, over: float,
@@ -233,6 +279,9 @@ class SolidSet:
         From now on it stands where hands put it: its keyframes are forgotten.
         """
         solid = self.solids[index]
+        if self.bodies and index in self.bodies.index:
+            name = solid.name or f"solid {index}"
+            raise SceneError(f"{name} is a body that fluid and contacts move; to place it by hand, take its `body` away first")
         start = self.pose(index, now)
         wanted = self._drags[id(solid)][1].target if id(solid) in self._drags else start
         rotation, position = (new if new is not None else old for new, old in zip(target, wanted, strict=True))
@@ -260,6 +309,8 @@ class SolidSet:
             return rotation[self.bodies.index[index]], position[self.bodies.index[index]]
         if id(solid) in self._drags:
             return self._drags[id(solid)][1].pose(time)
+        if path := path_of(solid):
+            return path.pose(time)
         turn, shift = rotation_matrix(solid.shape.rotation), np.asarray(solid.shape.position, float)
         moved, turned = keyframed(solid.motion, solid.interpolation, time)
         return rotation_matrix(turned) @ turn, shift + moved
@@ -268,29 +319,37 @@ class SolidSet:
         """Poses at the start and the end of a step [s]; of bodies, where they would get without fluid."""
         if not self.solids:
             return
-        ends = [[self.pose(index, time) for index in range(len(self.solids))] for time in (before, now)]
+        if now == before or self._led:
+            for time, rotation, position in (
+                (before, self.device.rotation0, self.device.position0),
+                (now, self.device.rotation, self.device.position),
+            ):
+                poses = [self.pose(index, time) for index in range(len(self.solids))]
+                rotation.from_numpy(np.array([p[0] for p in poses], np.float32))
+                position.from_numpy(np.array([p[1] for p in poses], np.float32))
         if self.bodies and now > before:
-            predicted = self.bodies.predict(before, now - before)
-            for solid, body in self.bodies.index.items():
-                ends[1][solid] = predicted[0][body], predicted[1][body]
-        for poses, rotation, position in (
-            (ends[0], self.device.rotation0, self.device.position0),
-            (ends[1], self.device.rotation, self.device.position),
-        ):
-            rotation.from_numpy(np.array([p[0] for p in poses], np.float32))
-            position.from_numpy(np.array([p[1] for p in poses], np.float32))
+            self.bodies.predict(before, now - before)
+
+    @property
+    def _led(self) -> bool:
+        """Whether anything moves as it is told."""
+        return bool(self._drags) or any(solid.motion or path_of(solid) for solid in self.solids)
 
     def motion(self, begin: float, end: float) -> tuple[float, float]:
         """(fastest speed of any surface point [m/s], fastest turn [rad/s]) between two moments [s]."""
         speed, turn = self._body_motion()
         for index, solid in enumerate(self.solids):
-            if end <= begin or not (solid.motion or id(solid) in self._drags):
+            if end <= begin or not (solid.motion or path_of(solid) or id(solid) in self._drags):
+                continue
+            lever = self._radius[index] if self._radius[index] < UNBOUNDED else 0.0
+            if (path := path_of(solid)) and id(solid) not in self._drags:
+                fastest = path.fastest(lever)
+                speed, turn = max(speed, fastest[0]), max(turn, fastest[1])
                 continue
             moments = np.linspace(begin, end, 9)  # eight stretches see what starts slowly
             poses = [self.pose(index, float(t)) for t in moments]
             for (r0, p0), (r1, p1) in itertools.pairwise(poses):
                 angle = math.acos(min(1.0, max(-1.0, (np.trace(r0.T @ r1) - 1) / 2)))
-                lever = self._radius[index] if self._radius[index] < UNBOUNDED else 0.0
                 speed = max(speed, (float(np.linalg.norm(p1 - p0)) + angle * lever) * 8 / (end - begin))
                 turn = max(turn, angle * 8 / (end - begin))
         return speed, turn
@@ -328,11 +387,20 @@ def _evaluated(solids: SolidSet, index: int, points: np.ndarray) -> np.ndarray:
     return result
 
 
-def signed_distance(shape: Any, points: np.ndarray) -> np.ndarray:
-    """φ [m] of any shape of the scene format (but meshes) at points (n, 3) of the frame it is placed in."""
+def signed_distance(shape: Any, points: np.ndarray, spacing: float = 0.0) -> np.ndarray:
+    """φ [m] of any shape of the scene format at points (n, 3) of the frame it is placed in.
+
+    Meshes exactly; as parts of unions between the nodes of a grid, which ``spacing`` [m] makes fine enough for particles.
+    """
     from viscoil.scene.parts import Solid
 
-    return SolidSet([Solid(shape=shape)]).distance(0, points)
+    if shape.type == "mesh":
+        from viscoil.solids.mesh_file import load
+        from viscoil.solids.mesh_tree import tree_of
+
+        local = (np.asarray(points, float) - np.asarray(shape.position, float)) @ rotation_matrix(shape.rotation)
+        return tree_of(load(shape.file, shape.scale)).distance(local)
+    return SolidSet([Solid(shape=shape)], spacing=spacing).distance(0, points)
 
 
 def keyframed(motion: list[Any], interpolation: str, time: float) -> tuple[np.ndarray, np.ndarray]:

@@ -27,7 +27,7 @@ def sample_surface(shape: Any, spacing: float, container: bool = False) -> np.nd
     from viscoil.scene.parts import Solid
 
     bare = shape.model_copy(update={"position": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.0)})
-    solid = SolidSet([Solid(shape=bare, container=container)])
+    solid = SolidSet([Solid(shape=bare, container=container)], spacing=spacing, support=2 * spacing)
     step = spacing * FINENESS
     half = np.asarray(bare.extent()) / 2 + 2 * spacing
     middle = bare.middle()

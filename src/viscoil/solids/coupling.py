@@ -28,6 +28,7 @@ import quadrants as qd
 from viscoil.particles import Floats, Ints, Longs, Vectors, allocate_array, mat3, vec3
 from viscoil.solids.sdf import Solids
 
+LETTER = 69  # numbers per body sent each step: centre, W, u₀, rotation and position before, and after
 SYSTEM = 42  # numbers per body: 36 of S (its upper triangle), 6 of Q
 WORK = 48  # 36 of a matrix, 6 of a right side, 6 more
 
@@ -225,6 +226,35 @@ def accept_impulses(solids: Solids, bodies: Bodies):
             bodies.system[42 * b + k] = qd.cast(0, qd.i64)
 
 
+@qd.func
+def _vector(mail: Floats, first: qd.i32) -> vec3:
+    return vec3(mail[first], mail[first + 1], mail[first + 2])
+
+
+@qd.func
+def _matrix(mail: Floats, first: qd.i32) -> mat3:
+    return qd.Matrix.rows([_vector(mail, first), _vector(mail, first + 3), _vector(mail, first + 6)])
+
+
+@qd.kernel(fastcache=True)
+def deliver(mail: Floats, solids: Solids, bodies: Bodies):
+    """What the host sent: bodies start their step."""
+    for b in range(bodies.number[0]):
+        base = 69 * b
+        solid = bodies.solid[b]
+        bodies.centre[b] = _vector(mail, base)
+        for k in range(36):
+            bodies.inverse[36 * b + k] = mail[base + 3 + k]
+        for k in range(6):
+            bodies.free[6 * b + k] = mail[base + 39 + k]
+            bodies.twist[6 * b + k] = mail[base + 39 + k]
+            solids.push[6 * b + k] = qd.cast(0, qd.i64)
+        solids.rotation0[solid] = _matrix(mail, base + 45)
+        solids.position0[solid] = _vector(mail, base + 54)
+        solids.rotation[solid] = _matrix(mail, base + 57)
+        solids.position[solid] = _vector(mail, base + 66)
+
+
 def unit_counts(push: np.ndarray) -> np.ndarray:
     """P (b, 6) in the units above from what the device counted."""
     return push.reshape(-1, 6).astype(np.float64) / 2.0**30
@@ -256,6 +286,7 @@ class BodySet:
         self.device.number.from_numpy(np.array([number], np.int32))
         self.device.solid.from_numpy(np.array(rigid.solid, np.int32))
         self._solids = solids
+        self._mail = allocate_array(qd.f32, LETTER * number)
         self.impulse = np.zeros((number, 6))  # of the fluid on the bodies in the last step, SI
         self._kept: Any = None
 
@@ -267,18 +298,20 @@ class BodySet:
         d, ones = self._spacing, np.ones(3)
         return np.concatenate([d * ones, ones]) / dt, self._mass * d * np.concatenate([ones, d * ones]) / dt
 
-    def predict(self, time: float, dt: float) -> Any:
-        """Sends the bodies on their way without fluid; returns where they would get: rotations, positions."""
+    def predict(self, time: float, dt: float) -> None:
+        """Sends the bodies on their way without fluid: one small message to the device."""
+        before = self.rigid.poses()
         found = self.rigid.predict(time, dt)
         twist, impulse = self.scales(dt)
-        inverse = found.inverse / twist[:, None] * impulse[None, :]
-        rows = (found.twist / twist).astype(np.float32).ravel()
-        self.device.centre.from_numpy(found.centre0.astype(np.float32))
-        self.device.inverse.from_numpy(np.ascontiguousarray(inverse, np.float32).ravel())
-        self.device.free.from_numpy(rows)
-        self.device.twist.from_numpy(rows)
-        self._solids.device.push.fill(0)
-        return found.rotation, found.position
+        number = len(self)
+        letter = np.concatenate(
+            [
+                found.centre0, (found.inverse / twist[:, None] * impulse).reshape(number, 36), found.twist / twist,
+                before[0].reshape(number, 9), before[1], found.rotation.reshape(number, 9), found.position,
+            ], axis=1,
+        )  # fmt: skip
+        self._mail.from_numpy(np.ascontiguousarray(letter, np.float32).ravel())
+        deliver(self._mail, self._solids.device, self.device)
 
     def commit(self, time: float, dt: float) -> None:
         """Takes what the fluid gave and lets the bodies move by it."""

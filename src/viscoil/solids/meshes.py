@@ -184,14 +184,10 @@ def _bowl(shape: dict[str, Any], detail: int, extent: float) -> Mesh:
 
 
 def _file(shape: dict[str, Any], detail: int, extent: float) -> Mesh:
-    import trimesh  # only scenes with meshes pay for it
+    from viscoil.solids.mesh_file import load
 
-    try:
-        loaded: Any = trimesh.load_mesh(shape["file"])
-        loaded = loaded.to_mesh() if hasattr(loaded, "to_mesh") else loaded
-    except Exception as error:  # readers of foreign formats fail in their own ways
-        raise SceneError(f"{shape['file']}: not a mesh that can be read ({error})", file=shape["file"]) from error
-    return np.asarray(loaded.vertices) * shape.get("scale", 1.0), np.asarray(loaded.faces)
+    loaded = load(shape["file"], shape.get("scale", 1.0))
+    return loaded.vertices, loaded.triangles
 
 
 # ---- unions ----------------------------------------------------------------------------------------------------------
@@ -204,7 +200,7 @@ def _bear(shape: dict[str, Any], detail: int, extent: float) -> Mesh:
 def _union(shape: dict[str, Any], detail: int, extent: float) -> Mesh:
     parts, blend = flattened(shape)
     together = _joined(parts, detail, extent)
-    if blend > 0 and len(parts) > 1 and all(part.shape["type"] != "plane" for part in parts):
+    if blend > 0 and len(parts) > 1 and all(part.shape["type"] not in ("plane", "mesh") for part in parts):
         try:
             contour = require("pysplashsurf", "to draw blended shapes")
         except MissingExtra:

@@ -10,7 +10,8 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Longs, Matrices, Vectors, vec3
 
-KINDS = {"plane": 0, "box": 1, "sphere": 2, "capsule": 3, "cylinder": 4, "cone": 5, "funnel": 6, "torus": 7, "bowl": 8}
+KINDS = {"plane": 0, "box": 1, "sphere": 2, "capsule": 3, "cylinder": 4, "cone": 5, "funnel": 6, "torus": 7, "bowl": 8,
+         "mesh": 9}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -18,9 +19,11 @@ class Parts:
     """The primitive shapes of all solids, one row each."""
 
     kind: Ints  # [part] number out of KINDS
-    size: Floats  # [4 part] lengths [m], meaning by kind
+    size: Floats  # [4 part] lengths [m], meaning by kind; of a mesh: first node of its grid and the distance of nodes
     rotation: Matrices  # [part] from the part's frame to the solid's
     centre: Vectors  # [part] in the solid's frame [m]
+    nodes: Ints  # [4 part] of a mesh: where its grid begins in ``grid``, and the numbers of nodes along x, y, z
+    grid: Floats  # φ [m] at the nodes of all meshes' grids, z runs fastest
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,36 @@ def bowl(rho: qd.f32, y: qd.f32, rim: qd.f32, ball: qd.f32, cut: qd.f32, thickne
 
 
 @qd.func
+def mesh(q: vec3, part: qd.i32, parts: Parts) -> qd.f32:
+    """φ of a mesh, linear between the nodes of its grid. Outside the grid a lower bound.
+
+    The nearest point c of the grid's box is between x and any point m of the mesh: (x − c)·(c − m) ≥ 0, and therefore
+    |x − m|² ≥ |x − c|² + |c − m|².
+    """
+    cell = parts.size[4 * part + 3]
+    first = parts.nodes[4 * part]
+    n = parts.nodes[4 * part + 2]
+    m = parts.nodes[4 * part + 3]
+    inner = (q - vec3(parts.size[4 * part], parts.size[4 * part + 1], parts.size[4 * part + 2])) / cell
+    last = vec3(parts.nodes[4 * part + 1] - 1, n - 1, m - 1)
+    held = qd.max(qd.min(inner, last), 0.0)
+    low = qd.min(qd.floor(held), last - 1.0)
+    share = held - low
+    begin = first + (qd.cast(low[0], qd.i32) * n + qd.cast(low[1], qd.i32)) * m + qd.cast(low[2], qd.i32)
+    phi = 0.0
+    for row in range(4):  # a loop, not eight copies: this is compiled into every kernel that asks for a distance
+        i = row // 2
+        j = row % 2
+        at = begin + (i * n + j) * m
+        along = parts.grid[at] + share[2] * (parts.grid[at + 1] - parts.grid[at])
+        phi += qd.select(i == 1, share[0], 1.0 - share[0]) * qd.select(j == 1, share[1], 1.0 - share[1]) * along
+    beyond = cell * (inner - held).norm()
+    if beyond > 0.0:
+        phi = qd.sqrt(phi * phi + beyond * beyond)
+    return phi
+
+
+@qd.func
 def part_distance(part: qd.i32, point: vec3, parts: Parts) -> qd.f32:
     """φ of one part at a point of the solid's frame."""
     q = parts.rotation[part].transpose() @ (point - parts.centre[part])
@@ -146,6 +179,8 @@ def part_distance(part: qd.i32, point: vec3, parts: Parts) -> qd.f32:
         phi = qd.sqrt((rho - a) ** 2 + q[1] * q[1]) - b
     elif kind == 8:  # the lengths are those of the rim: its radius, the bowl's height, the ball's radius
         phi = bowl(rho, q[1] + 0.5 * b - c, a, c, b - c, d)
+    elif kind == 9:
+        phi = mesh(q, part, parts)
     return phi
 
 

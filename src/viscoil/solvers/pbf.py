@@ -19,13 +19,17 @@ from viscoil.constraints.density import (
     stable_relaxation,
     stop_when_small,
 )
+from viscoil.constraints.particle_solids import find_clusters, hold_together
+from viscoil.constraints.shape_matching import carry_on, rigid_velocities
 from viscoil.constraints.walls import walls_nearby
 from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
+from viscoil.solids.clusters import Clusters, Elastic, slot_of
 from viscoil.solids.coupling import Bodies, approach, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, search
 from viscoil.sph.smoothing import NAMES
+from viscoil.steps.clinging import cling
 from viscoil.steps.integrate import predict, velocities
 from viscoil.steps.viscosity import xsph_and_commit
 from viscoil.steps.vorticity import confine, curl
@@ -88,8 +92,9 @@ class Scratch:
 
 @qd.func(requires_top_level=True)
 def _predict(
-    p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, coupled: qd.template()
-):
+    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic,
+    s: Scratch, coupled: qd.template(), mix: qd.template(), periodic: qd.template(),
+):  # fmt: skip
     """Lines 1–4, and a first contact so that lists are found where particles can be."""
     predict(p, k.count[0], k.dt[0], k.gx[0], k.gy[0], k.gz[0], solids, s.predicted)
     if qd.static(coupled):
@@ -102,6 +107,9 @@ def _predict(
     if qd.static(coupled):
         settle_bodies(solids, bodies)
         approach(s.clear, k.count[0], bodies)
+    find_clusters(p, k.count[0], torus, b, e, mix, periodic)
+    if qd.static(mix & 1 > 0):  # after contact, which would have bent them
+        carry_on(p, k.dt[0], k.gx[0], k.gy[0], k.gz[0], torus, b, s.predicted, 0, periodic)
 
 
 @qd.func(requires_top_level=True)
@@ -115,8 +123,8 @@ def _meet_bodies(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bod
 
 @qd.func(requires_top_level=True)
 def _move(
-    p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, left: Flag,
-    coupled: qd.template(),
+    p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch, left: Flag,
+    coupled: qd.template(), mix: qd.template(),
 ):  # fmt: skip
     """x* ← x* + Δp, collisions included (lines 14 and 17)."""
     if qd.static(coupled):
@@ -132,9 +140,13 @@ def _move(
                 s.predicted[i] += s.correction[i]
                 s.clear[i] -= s.correction[i].norm()
             if s.clear[i] < k.support[0]:
-                s.predicted[i] = resolve_all(
+                place = resolve_all(
                     s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i]
                 )
+                if qd.static(mix & 1 > 0):
+                    if p.cluster[i] >= 0:
+                        b.touched[slot_of(i, p, b)] = qd.cast((place - s.predicted[i]).norm() > 1e-4 * k.radius[0], qd.i32)
+                s.predicted[i] = place
         if i == 0:
             count_down(left, s.used)
     if qd.static(coupled):
@@ -152,8 +164,9 @@ def _start(left: Flag, k: StepNumbers, s: Scratch):
 @qd.func(requires_top_level=True)
 def _iterate(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, bodies: Bodies, s: Scratch, walled: qd.template(), power: qd.template(), uniform: qd.template(),
-    kernel: qd.template(), controlled: qd.template(), coupled: qd.template(), periodic: qd.template(),
+    parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, walled: qd.template(), power: qd.template(),
+    uniform: qd.template(), kernel: qd.template(), controlled: qd.template(), coupled: qd.template(), mix: qd.template(),
+    periodic: qd.template(),
 ):  # fmt: skip
     """Lines 9–18: all λ, then all Δp, then collisions and new positions."""
     if qd.static(walled):
@@ -162,13 +175,14 @@ def _iterate(
         )
     multipliers(
         p, s.predicted, k.count[0], near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier,
-        kernel, uniform, periodic,
+        kernel, uniform, periodic, mix > 0,
     )  # fmt: skip
     corrections(
         p, s.predicted, k.count[0], near, torus, c, s.multiplier, s.wall_gradient, s.correction,
-        power, uniform, periodic,
+        power, uniform, periodic, mix > 0,
     )  # fmt: skip
-    _move(p, k, solids, parts, bodies, s, left, coupled)
+    _move(p, k, solids, parts, bodies, b, s, left, coupled, mix)
+    hold_together(p, s.predicted, 0, s.clear, k.dt[0], torus, b, e, mix, periodic)
     if qd.static(controlled):
         chunk_sums(s.error, k.count[0], s.partial)
         stop_when_small(left, s.used, s.partial, k.count[0], k.movers[0], k.tolerance[0], 2)
@@ -176,8 +190,8 @@ def _iterate(
 
 @qd.func(requires_top_level=True)
 def _finish(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, s: Scratch, status: Ints,
-    confined: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, b: Clusters, s: Scratch, status: Ints,
+    confined: qd.template(), uniform: qd.template(), mix: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Lines 20–24: velocities, vorticity confinement, XSPH, new positions."""
     velocities(p, k.count[0], k.dt[0], k.farthest[0], s.predicted, s.velocity, status)
@@ -186,53 +200,63 @@ def _finish(
         confine(
             p, s.predicted, k.count[0], near, torus, k.support[0], k.vorticity[0], k.dt[0], s.vorticity, s.velocity, periodic
         )
-    xsph_and_commit(p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.velocity, uniform, periodic)
+    if qd.static(mix & 1 > 0):
+        rigid_velocities(p, s.predicted, k.dt[0], torus, b, s.velocity, periodic)
+    if qd.static(mix > 0):
+        cling(p, s.predicted, k.count[0], near, torus, k.dt[0], k.support[0], b, s.velocity, s.correction, periodic)
+        xsph_and_commit(p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.correction, uniform, periodic)
+    else:
+        xsph_and_commit(p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.velocity, uniform, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _predict_stage(
-    p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, coupled: qd.Template
-):
-    _predict(p, k, solids, parts, bodies, s, coupled)
+    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic,
+    s: Scratch, coupled: qd.Template, mix: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    _predict(p, k, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _solve_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, bodies: Bodies, s: Scratch, walled: qd.Template, power: qd.Template, uniform: qd.Template,
-    kernel: qd.Template, controlled: qd.Template, coupled: qd.Template, periodic: qd.Template,
+    parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, walled: qd.Template, power: qd.Template,
+    uniform: qd.Template, kernel: qd.Template, controlled: qd.Template, coupled: qd.Template, mix: qd.Template,
+    periodic: qd.Template,
 ):  # fmt: skip
     _start(left, k, s)
     while qd.graph.do_while(left):
         _iterate(
-            left, p, k, near, torus, c, solids, parts, bodies, s, walled, power, uniform, kernel, controlled, coupled, periodic
-        )
+            left, p, k, near, torus, c, solids, parts, bodies, b, e, s, walled, power, uniform, kernel, controlled, coupled,
+            mix, periodic,
+        )  # fmt: skip
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _finish_stage(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, s: Scratch, status: Ints,
-    confined: qd.Template, uniform: qd.Template, periodic: qd.Template,
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, b: Clusters, s: Scratch, status: Ints,
+    confined: qd.Template, uniform: qd.Template, mix: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    _finish(p, k, near, torus, s, status, confined, uniform, periodic)
+    _finish(p, k, near, torus, b, s, status, confined, uniform, mix, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _whole_step(
     left: Flag, p: Particles, k: StepNumbers, cells: Cells, torus: Torus, sk: SearchNumbers, near: NeighborList,
-    c: DensityNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, status: Ints, walled: qd.Template,
-    power: qd.Template, uniform: qd.Template, kernel: qd.Template, controlled: qd.Template, coupled: qd.Template,
-    confined: qd.Template, periodic: qd.Template, depth: qd.Template,
+    c: DensityNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, status: Ints,
+    walled: qd.Template, power: qd.Template, uniform: qd.Template, kernel: qd.Template, controlled: qd.Template,
+    coupled: qd.Template, mix: qd.Template, confined: qd.Template, periodic: qd.Template, depth: qd.Template,
 ):  # fmt: skip
     """Algorithm 1 as one graph: what a GPU runs when nobody asks for the time of its stages."""
-    _predict(p, k, solids, parts, bodies, s, coupled)
+    _predict(p, k, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
     search(cells, torus, s.predicted, p.id, p.inverse_mass, sk, near, periodic, depth)
     _start(left, k, s)
     while qd.graph.do_while(left):
         _iterate(
-            left, p, k, near, torus, c, solids, parts, bodies, s, walled, power, uniform, kernel, controlled, coupled, periodic
-        )
-    _finish(p, k, near, torus, s, status, confined, uniform, periodic)
+            left, p, k, near, torus, c, solids, parts, bodies, b, e, s, walled, power, uniform, kernel, controlled, coupled,
+            mix, periodic,
+        )  # fmt: skip
+    _finish(p, k, near, torus, b, s, status, confined, uniform, mix, periodic)
 
 
 class PBF(Method):
@@ -240,6 +264,7 @@ class PBF(Method):
 
     stages = ("integrate", "neighbours", "solve", "velocity")
     couples = True
+    holds_clusters = True
 
     def __init__(self, params: PBFParams, world: Any):
         self.params = params
@@ -301,20 +326,21 @@ class PBF(Method):
         k, d = step_numbers(self._step, world, c, dt, vorticity=c.vorticity), self.numbers(world)
         bodies, coupled = world.solids.bodies_device, world.solids.coupled
         variant = (self._walled(world), c.pressure_power, world.uniform, c.density_kernel, c.tolerance > 0, coupled)
+        b, e, mix = world.clusters.device, world.clusters.elastic, world.clusters.mix
         if not world.stages.precise:
             _whole_step(
                 left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near, d, solids, parts, bodies,
-                s, world.status, *variant, c.vorticity > 0, periodic, world.neighbors.scan_depth,
+                b, e, s, world.status, *variant, mix, c.vorticity > 0, periodic, world.neighbors.scan_depth,
             )  # fmt: skip
             return
         with world.stages("integrate"):  # lines 1-4
-            _predict_stage(p, k, solids, parts, bodies, s, coupled)
+            _predict_stage(p, k, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
         with world.stages("neighbours"):  # lines 5-7
             world.neighbors.find(s.predicted, p, world.count)
         with world.stages("solve"):  # lines 8-19
-            _solve_stage(left, p, k, near, torus, d, solids, parts, bodies, s, *variant, periodic)
+            _solve_stage(left, p, k, near, torus, d, solids, parts, bodies, b, e, s, *variant, mix, periodic)
         with world.stages("velocity"):  # lines 20-24
-            _finish_stage(p, k, near, torus, s, world.status, c.vorticity > 0, world.uniform, periodic)
+            _finish_stage(p, k, near, torus, b, s, world.status, c.vorticity > 0, world.uniform, mix, periodic)
 
     def _walled(self, world: Any) -> bool:
         """Whether walls add to densities; where they no longer do, what they last added is cleared once."""

@@ -100,6 +100,7 @@ class Solver(Protocol):
     measures_volume: bool  # it is there to keep the volume: frames measure it unless the scene says otherwise
     couples: bool  # bodies that fluid can move receive what they give
     samples_couple: bool  # also those whose boundary is particles
+    holds_clusters: bool  # rigid and soft bodies made of particles keep their shape
     erosion: float  # how much thinner than drawn such a body is for the fluid, so that it displaces what it should [spacings]
     evolves: tuple[str, ...]  # fields of particles besides position and velocity that a step changes
     notes: Sequence[str]  # what the user should know about choices the method made
@@ -163,6 +164,7 @@ class Method:
     measures_volume = False
     couples = False
     samples_couple = False
+    holds_clusters = False
     erosion = 0.0
     evolves: tuple[str, ...] = ()
     notes: Sequence[str] = ()

@@ -312,11 +312,12 @@ class Studio(Wishes):
         self._set_stage = False
         self.stage.build(self.info, frame, framing(frame, self.info.things))
         self.stage.show(self.showing)
-        self.handles.build(self.info.things, self.stage.size)
-        shown = [t.key for t in self.info.things if not t.container and t.shape.get("type") != "plane"]
+        things = tuple(thing for thing in self.info.things if not thing.by_itself)
+        self.handles.build(things, self.stage.size)
+        shown = [t.key for t in things if not t.container and t.shape.get("type") != "plane"]
         for key in shown:
             self.handles.show(key, True)
-        self.panel.handles(self.info.things, shown)
+        self.panel.handles(things, shown)
         if self._another:  # whoever loads the same file again keeps the view
             self._look(None)
 
@@ -384,7 +385,7 @@ class Studio(Wishes):
     def _move(self, name: str, position: Any, rotation: Any) -> None:
         from viscoil.solids.drag import as_matrix, named
 
-        things = self.info.things if self.info else ()
+        things = [thing for thing in self.info.things if not thing.by_itself] if self.info else []
         thing = things[named(name, [t.name for t in things], "solid or nozzle")]
         wxyz, place = self.poses.get(thing.key, (quaternion(np.array(thing.rotation)), np.array(thing.position)))
         if rotation is not None:

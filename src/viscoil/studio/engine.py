@@ -247,12 +247,12 @@ class Engine:
 
     def _things(self) -> list[m.Thing]:
         found = []
-        for index, solid in enumerate(self.scene.solid):
+        for index, solid in enumerate(self.scene.every_solid()):
             rotation, position = self.sim.world.solids.pose(index, self.sim.time)
             shape = solid.shape.model_dump(exclude={"position", "rotation"})
             found.append(
                 m.Thing("solid", index, solid.name or f"solid {index}", shape, solid.container, solid.colour,
-                        tuple(position.tolist()), tuple(map(tuple, rotation.tolist())))
+                        tuple(position.tolist()), tuple(map(tuple, rotation.tolist())), index >= len(self.scene.solid))
             )  # fmt: skip
         for index, nozzle in enumerate(self.sim.nozzles):
             rotation, position = nozzle.pose(self.sim.time)

@@ -1,0 +1,244 @@
+"""Clusters: particles that belong together, as rigid or soft bodies, and the tables that find them.
+
+A cluster's particles are born together, so their ids are consecutive: member m of cluster c is the particle with the id
+first_id + m. Its *slot*, begin + m, numbers the members of all clusters through. Sorting moves particles about; once per step
+:func:`locate` writes down where the members are, and everything else goes through ``index``. Where a member belongs in its
+body is its field ``rest``. Nothing here outlives a step but ``first_id``: positions, velocities and ``rest`` say it all.
+
+Sums over a cluster go in chunks of 32 slots that never cross from one cluster to the next, then over the chunks, always in the
+order of ids: they have the same bits whatever the threads and wherever the particles lie in memory.
+
+Soft bodies: :class:`Elastic` lists the bonds of their lattices, see constraints/distances.py.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import quadrants as qd
+
+from viscoil.particles import Floats, Ints, Matrices, Particles, Vectors, allocate_array, mat3, vec3
+from viscoil.sph.rotation import vec4
+
+CHUNK = 32
+REACH = 1.5  # spacings: lattice neighbours along edges and across faces
+ROW = 18  # bonds of a particle inside a lattice
+RIGID, SOFT = 0, 1
+
+Turns = qd.types.NDArray[vec4, 1]
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """The tables on the device."""
+
+    number: Ints  # clusters, slots, chunks
+    # by cluster
+    first_id: Ints  # -1: not there yet
+    begin: Ints  # its first slot
+    chunk_begin: Ints  # its first chunk; one more entry than clusters
+    kind: Ints  # 0 rigid, 1 soft
+    grip: Floats  # stickiness, 0 to 1
+    centre: Vectors  # [m]
+    rest_centre: Vectors  # [m]
+    turn: Turns  # rotation of its rest shape, a unit quaternion
+    velocity: Vectors  # of the centre [m/s]
+    spin: Vectors  # [rad/s]
+    # by slot
+    index: Ints  # particle
+    owner: Ints  # cluster
+    touched: Ints  # 1: a solid pushed it in this iteration
+    # by chunk: where it begins, whose it is, and its sums
+    chunk_first: Ints
+    chunk_owner: Ints
+    weight: Floats  # Σ m
+    first: Vectors  # Σ m x
+    second: Vectors  # Σ m y
+    product: Matrices  # Σ m x yᵀ
+    square: Matrices  # Σ m x xᵀ
+
+
+@dataclass(frozen=True)
+class Elastic:
+    """The bonds of soft bodies on the device."""
+
+    number: Ints  # bonds
+    # by cluster
+    compliance: Floats  # of a bond, times the mass unit [s²]: m/k
+    yielding: Floats  # of a volume, times the mass unit [s² m⁻²]: m/(κV); 0: volumes are free
+    damping: Floats  # [s]
+    # by bond: two slots, length at rest, and what the step makes of it
+    a: Ints
+    b: Ints
+    length: Floats  # [m]
+    before: Floats  # elongation at the start of the step [m]
+    multiplier: Floats
+    impulse: Vectors
+    # by slot
+    row: Ints  # ROW bonds, counted from 1; negative where the slot is the bond's second end; 0: none
+    shape: Matrices  # K⁻¹ of volumes.py [1/m²]
+    pressure: Floats  # the volume's multiplier
+    push: Matrices  # Δλ cof(F) K⁻¹
+
+
+@dataclass(frozen=True)
+class Member:
+    """One cluster as it is given: places of its particles in its own frame [m], and what it is like."""
+
+    kind: int  # RIGID or SOFT
+    rest: np.ndarray  # (n, 3)
+    grip: float = 1.0
+    shear: float = 0.0  # μ [Pa]
+    bulk: float = 0.0  # κ beyond that of the springs [Pa]
+    damping: float = 0.0  # [s]
+
+
+@dataclass
+class _Bonds:
+    a: list[np.ndarray] = field(default_factory=list)
+    b: list[np.ndarray] = field(default_factory=list)
+    length: list[np.ndarray] = field(default_factory=list)
+
+
+def lattice_pairs(rest: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs (i < j) of points of a cubic lattice that are neighbours along an edge or across a face."""
+    cell = np.rint((rest - rest[0]) / spacing).astype(np.int64)
+    cell -= cell.min(0) - 1
+    width = cell.max(0) + 2
+    key = (cell[:, 0] * width[1] + cell[:, 1]) * width[2] + cell[:, 2]
+    order = np.argsort(key)
+    offsets = [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, -1, 0), (1, 0, 1), (1, 0, -1), (0, 1, 1), (0, 1, -1)]
+    first, second = [], []
+    for x, y, z in offsets:
+        wanted = key + (x * width[1] + y) * width[2] + z
+        place = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
+        found = key[order][place] == wanted
+        i, j = np.nonzero(found)[0], order[place[found]]
+        first.append(np.minimum(i, j))
+        second.append(np.maximum(i, j))
+    return np.concatenate(first), np.concatenate(second)
+
+
+class ClusterSet:
+    """All clusters of a world; an empty one costs nothing."""
+
+    def __init__(self, members: list[Member], spacing: float, unit: float = 1.0):
+        """spacing [m]; unit [kg]: the mass that inverse masses are relative to."""
+        self.members = members
+        sizes = np.array([len(m.rest) for m in members], np.int64)
+        begin = np.cumsum([0, *sizes])
+        chunks = [np.arange(a, b, CHUNK) for a, b in zip(begin[:-1], begin[1:], strict=True)]
+        chunk_begin = np.cumsum([0, *(len(c) for c in chunks)])
+        slots, clusters, total = int(begin[-1]), len(members), int(chunk_begin[-1])
+        self.rigid = any(m.kind == RIGID for m in members)
+        self.soft = any(m.kind == SOFT for m in members)
+        self.firm = any(m.kind == SOFT and m.bulk > 0 for m in members)
+        self.first_ids = [-1] * clusters
+        columns = {
+            "number": [clusters, slots, total], "first_id": self.first_ids, "begin": begin, "chunk_begin": chunk_begin,
+            "kind": [m.kind for m in members], "owner": np.repeat(np.arange(clusters), sizes),
+            "chunk_first": np.concatenate(chunks) if chunks else [],
+            "chunk_owner": np.repeat(np.arange(clusters), np.diff(chunk_begin)), "grip": [m.grip for m in members],
+        }  # fmt: skip
+        sizes_of = {"index": slots, "touched": slots}
+        by_chunk = {"weight", "first", "second", "product", "square"}
+        self.device = Clusters(
+            **{
+                name: _array(Clusters, name, columns.get(name), total if name in by_chunk else sizes_of.get(name, clusters))
+                for name in Clusters.__dataclass_fields__
+            }
+        )
+        self.elastic = self._bonds(begin, spacing, unit)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def _bonds(self, begin: np.ndarray, spacing: float, unit: float) -> Elastic:
+        """Bonds of all soft bodies. k = μd makes the lattice isotropic with shear modulus μ."""
+        found, slots = _Bonds(), int(begin[-1])
+        for member, first in zip(self.members, begin[:-1], strict=True):
+            if member.kind == SOFT:
+                i, j = lattice_pairs(member.rest, spacing)
+                found.a.append(i + first)
+                found.b.append(j + first)
+                found.length.append(np.linalg.norm(member.rest[i].astype(float) - member.rest[j], axis=1))
+        a, b, length = (np.concatenate(x) if x else np.zeros(0) for x in (found.a, found.b, found.length))
+        a, b = a.astype(np.int64), b.astype(np.int64)
+        row = np.zeros((slots, ROW), np.int64)
+        numbers = np.concatenate([np.arange(1, len(a) + 1), -np.arange(1, len(a) + 1)])
+        ends = np.concatenate([a, b])
+        order = np.argsort(ends, kind="stable")
+        place = np.arange(len(ends)) - np.searchsorted(ends[order], ends[order])
+        row[ends[order], place] = numbers[order]
+        columns = {
+            "number": [len(a)], "a": a, "b": b, "length": length, "row": row.reshape(-1),
+            "compliance": [unit / (m.shear * spacing) if m.shear > 0 else 0.0 for m in self.members],
+            "yielding": [unit / (m.bulk * spacing**3) if m.bulk > 0 else 0.0 for m in self.members],
+            "damping": [m.damping for m in self.members],
+            "shape": self._shapes(begin, a, b),
+        }  # fmt: skip
+        sizes = {"before": len(a), "multiplier": len(a), "impulse": len(a)}
+        return Elastic(
+            **{
+                name: _array(Elastic, name, columns.get(name), sizes.get(name, slots))
+                for name in Elastic.__dataclass_fields__
+            }
+        )
+
+    def _shapes(self, begin: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """K⁻¹ of every slot [1/m²]; zero where its bonds lie in a plane, which has no volume."""
+        slots = int(begin[-1])
+        rest = np.concatenate([m.rest for m in self.members]) if self.members else np.zeros((0, 3))
+        d = rest[b].astype(float) - rest[a]
+        squares = np.zeros((slots, 3, 3))
+        np.add.at(squares, a, d[:, :, None] * d[:, None])
+        np.add.at(squares, b, d[:, :, None] * d[:, None])
+        size = np.trace(squares, axis1=1, axis2=2) / 3
+        sound = np.linalg.det(squares) > 1e-3 * np.maximum(size, 1e-30) ** 3
+        result = np.zeros_like(squares)
+        result[sound] = np.linalg.inv(squares[sound])
+        return result
+
+    def begin(self, cluster: int, first_id: int) -> None:
+        """A cluster's particles were added to the world, from this id on."""
+        self.set_first_ids([*self.first_ids[:cluster], first_id, *self.first_ids[cluster + 1 :]])
+
+    def set_first_ids(self, first_ids: list[int]) -> None:
+        """Which clusters are there, e.g. when a run is resumed."""
+        self.first_ids = [int(i) for i in first_ids]
+        if self.first_ids:
+            self.device.first_id.from_numpy(np.array(self.first_ids, np.int32))
+
+    @property
+    def mix(self) -> int:
+        """What kernels are compiled for: 1 rigid bodies, 2 soft ones, 4 soft ones that keep their volume, added up."""
+        return int(self.rigid) + 2 * int(self.soft) + 4 * int(self.firm)
+
+
+def _array(table: type, name: str, values: Any, size: int) -> Any:
+    """A device array of a table's column: with these values, or zeros."""
+    kinds = {Ints: (qd.i32, np.int32), Floats: (qd.f32, np.float32), Vectors: (vec3, None), Turns: (vec4, None)}
+    kind, numpy_kind = kinds.get(table.__dataclass_fields__[name].type, (mat3, np.float32))
+    if values is None:
+        return allocate_array(kind, size)
+    array = allocate_array(kind, len(values))
+    if len(values):
+        array.from_numpy(np.ascontiguousarray(values, numpy_kind))
+    return array
+
+
+@qd.func
+def slot_of(i: qd.i32, p: Particles, b: Clusters) -> qd.i32:
+    """Slot of a particle that belongs to a cluster."""
+    c = p.cluster[i]
+    return b.begin[c] + p.id[i] - b.first_id[c]
+
+
+@qd.func(requires_top_level=True)
+def locate(p: Particles, n: qd.i32, b: Clusters):
+    """Where the members are, now that all particles may have been sorted."""
+    for i in range(n):
+        if p.cluster[i] >= 0:
+            slot = slot_of(i, p, b)
+            b.index[slot] = i
+            b.touched[slot] = 0
