@@ -142,7 +142,7 @@ def _received(body: qd.i32, k: qd.i32, solids: Solids, bodies: Bodies) -> qd.f32
 
 
 @qd.func
-def _eliminate(body: qd.i32, bodies: Bodies):
+def eliminate(body: qd.i32, bodies: Bodies):
     """Solves the 6×6 system in work[0:36] for work[36:42], in place, by Gauss with pivots."""
     base = 48 * body
     for k in range(6):
@@ -189,7 +189,7 @@ def solve_bodies(solids: Solids, bodies: Bodies):
                     stiff = qd.cast(bodies.system[42 * b + 6 * qd.min(k, j) + qd.max(k, j)], qd.f64) / 1048576.0
                     entry += bodies.inverse[36 * b + 6 * i + k] * qd.cast(stiff, qd.f32)
                 bodies.work[base + 6 * i + j] = entry
-        _eliminate(b, bodies)
+        eliminate(b, bodies)
         _follow(b, 36, solids, bodies)
         for k in range(42):
             bodies.system[42 * b + k] = qd.cast(0, qd.i64)
