@@ -53,7 +53,7 @@ class Grid:
             weight = np.where(at, share, 1 - share).prod(axis=1)
             phi += weight * self.phi[tuple((low + at).T)]
         beyond = self.cell * np.linalg.norm(inner - held, axis=1)
-        return np.where(beyond > 0, np.hypot(phi, beyond), phi)
+        return np.where(beyond > 0, np.hypot(np.maximum(phi - 0.1 * self.cell, 0.0), beyond), phi)
 
 
 def grid_of(file: str, scale: float, spacing: float = 0.0, support: float = 0.0, reach: float = 0.0) -> Grid:
