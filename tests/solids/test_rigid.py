@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from viscoil.errors import SimulationFailed
 from viscoil.scene.parts import Solid
 from viscoil.solids.assembly import rotation_matrix
 from viscoil.solids.rigid import RigidWorld
@@ -270,6 +271,13 @@ def test_a_body_hangs_from_what_keyframes_move():
     x, y, _ = rigid.poses()[1][0]
     assert abs(x) < 0.005  # left behind, but drawn up by the rod that turned
     assert y == pytest.approx(-np.sqrt(0.25 - 0.01), abs=0.005)
+
+
+def test_a_push_beyond_all_measure_is_a_failure_and_not_a_number():
+    for impulse in (1e9, np.nan, np.inf):
+        rigid = world({"name": "raft", **box()})
+        with pytest.raises(SimulationFailed, match="raft: fluid pushed it beyond all measure"):
+            rigid.commit(np.full((1, 6), impulse), 0.0, DT)
 
 
 # --- starting again --------------------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from viscoil.material import PRESETS, Material
 from viscoil.model import Model, NestedProblems, Problem, joined, problems
 from viscoil.scene.actors import Actor
 from viscoil.scene.bodies import Body, Robot
-from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Picture, Sink, Solid, TimeSettings
 from viscoil.scene.mesh_checks import mesh_problems
 from viscoil.scene.particle_solids import ParticleSolid
+from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Picture, Sink, Solid, TimeSettings
 from viscoil.scene.robots import robot_solids
 from viscoil.scene.shapes import Shape, Union
 from viscoil.scene.size import Estimate, check_size, estimate
