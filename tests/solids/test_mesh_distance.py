@@ -193,7 +193,8 @@ def test_damaged_files_are_made_again(harm, tmp_path):
     first = grid_of(file, 1.0, 0.02, 0.04)
     (stored,) = cache_folder().glob("*.npz")
     content = stored.read_bytes()
-    harmed = {"cut": content[: len(content) // 2], "scribble": b"not a grid", "empty": b"", "other": content[:-200] + bytes(200),
+    harmed = {"cut": content[: len(content) // 2], "scribble": b"not a grid", "empty": b"",
+              "other": content[:-200] + bytes(200),
               "flipped": content[:4000] + bytes([content[4000] ^ 255]) + content[4001:]}  # fmt: skip
     stored.write_bytes(harmed[harm])
     assert np.array_equal(again(file, 1.0, 0.02, 0.04).phi, first.phi)

@@ -113,7 +113,8 @@ def test_cavities_stay_and_neighbours_are_turned(tmp_path):
     v, t = np.asarray(ball.vertices), np.asarray(ball.faces)
     hollow = load(write(tmp_path / "hollow.ply", np.concatenate([v, 0.5 * v]), np.concatenate([t, t[:, ::-1] + len(v)])))
     assert mass_properties(hollow.vertices, hollow.triangles).volume == pytest.approx(ball.volume * 7 / 8, rel=1e-6)
-    beside = load(write(tmp_path / "two.ply", np.concatenate([v, v + np.array([3, 0, 0])]), np.concatenate([t, t[:, ::-1] + len(v)])))
+    both = np.concatenate([v, v + np.array([3, 0, 0])])
+    beside = load(write(tmp_path / "two.ply", both, np.concatenate([t, t[:, ::-1] + len(v)])))
     assert mass_properties(beside.vertices, beside.triangles).volume == pytest.approx(2 * ball.volume, rel=1e-6)
 
 
