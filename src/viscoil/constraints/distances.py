@@ -2,8 +2,8 @@
 
 Bonds run along the edges and across the faces of the cubic lattice, 18 per particle. With one stiffness k for all of them the
 lattice is an isotropic solid with Poisson's ratio 1/4 and shear modulus μ = k/d, whatever the spacing d: stiffness is a
-material's and not a resolution's. For C = |x_a − x_b| − l, m the mass unit, T the damping time (Kelvin and Voigt's, C⁰ at the start of
-the step):
+material's and not a resolution's. For C = |x_a − x_b| − l, m the mass unit, T the damping time (Kelvin and Voigt's; C⁰ at the
+start of the step):
 
     A Δλ = r,   r = −(1 + T/Δt) C + (T/Δt) C⁰ − α̃λ,   A = (1 + T/Δt) J W Jᵀ + α̃,   α̃ = m/(k Δt²)
     Δx_a = w_a Σ Δλ n,   Δx_b = −w_b Σ Δλ n

@@ -58,6 +58,10 @@ def _lengths(shape: Any) -> tuple[tuple[float, ...], float]:
         )
     if kind == "bowl":
         return (shape.radius, shape.height, shape.ball(), shape.thickness), math.hypot(*shape.extent()) / 2
+    if kind == "cup":
+        return (shape.radius, shape.top, shape.height / 2, shape.thickness), (
+            math.hypot(max(shape.radius, shape.top), shape.height / 2) + shape.thickness / 2
+        )
     return (shape.radius, shape.tube), shape.radius + shape.tube  # torus
 
 
