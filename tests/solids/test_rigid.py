@@ -195,6 +195,7 @@ HOLLOW = {
     "funnel": {"type": "funnel", "top_radius": 0.2, "bottom_radius": 0.03, "height": 0.15, "thickness": 0.03,
                "position": (0, 0.1, 0)},
     "torus": {"type": "torus", "radius": 0.12, "tube": 0.08, "position": (0, 0.1, 0)},
+    "cup": {"type": "cup", "radius": 0.1, "height": 0.15, "thickness": 0.03, "position": (0, 0.1, 0)},
 }  # fmt: skip
 
 
@@ -205,7 +206,7 @@ def test_a_ball_lies_in_hollow_things(name):
     rigid = world({"shape": HOLLOW[name]}, ball)
     run(rigid, 1.5)
     x, y, z = rigid.poses()[1][0]
-    lowest = {"bowl": 0.04 + 0.015 + 0.06, "funnel": 0.0986, "torus": 0.1 + np.sqrt(0.14**2 - 0.12**2)}[name]
+    lowest = {"bowl": 0.04 + 0.015 + 0.06, "funnel": 0.0986, "torus": 0.1 + np.sqrt(0.14**2 - 0.12**2), "cup": 0.025 + 0.075}[name]
     assert y == pytest.approx(lowest, abs=0.012)
     assert np.hypot(x, z) < 0.05
     assert any("touches other solids as" in note for note in rigid.notes)
