@@ -19,7 +19,7 @@ LAYERS = [
     {"sph", "solids", "measure"},
     {"constraints", "steps", "surface"},
     {"solvers"},
-    {"world"},
+    {"world", "accounts"},
     {"scene"},
     {"simulate", "restart"},
     {"validation", "bench", "render", "studio"},

@@ -141,6 +141,7 @@ def test_same_frame_same_picture():
         {"type": "torus", "radius": 0.3, "tube": 0.1}, {"type": "box", "size": [0.3, 0.4, 0.5]},
         {"type": "funnel", "top_radius": 0.4, "bottom_radius": 0.1, "height": 0.4, "thickness": 0.03},
         {"type": "bowl", "radius": 0.4, "height": 0.3, "thickness": 0.03}, {"type": "bear", "height": 0.6},
+        {"type": "cup", "radius": 0.3, "height": 0.4, "thickness": 0.05, "top_radius": 0.35},
         {"type": "union", "parts": [{"type": "sphere", "radius": 0.2, "position": [0.1, 0.2, 0]}]},
     ],
     ids=lambda shape: shape["type"],
@@ -153,7 +154,7 @@ def test_solids_are_drawn(shape):
     assert (image[..., 2] - image[..., 0] > 60).sum() > 100
     points, normals = surface(shape, 0.05)
     assert np.allclose(np.linalg.norm(normals, axis=1), 1)
-    if shape["type"] not in ("torus", "funnel", "bowl", "union", "bear"):
+    if shape["type"] not in ("torus", "funnel", "bowl", "cup", "union", "bear"):
         assert ((points * normals).sum(axis=1) > 0).all(), "normals point outward"
 
 

@@ -67,7 +67,7 @@ def restore(sim: Any, state: dict[str, Any]) -> None:
     if world.solids.bodies:
         world.solids.bodies.rigid.restore(state["bodies"])
     sim.solver.resize(world.capacity)
-    sim._allocate_measures()
+    sim._open_accounts()
     world.fit_cells()
     if world.solids.moving:
         world.solids.place(world.time, world.time)

@@ -9,23 +9,19 @@ import numpy as np
 import quadrants as qd
 
 from viscoil import backend, restart
-from viscoil.constraints.walls import walls_kernel
+from viscoil.accounts import Accounts
 from viscoil.controls import apply_all, only_properties
 from viscoil.errors import SimulationFailed, ViscoilError
 from viscoil.io.frame import Frame
-from viscoil.measure import Measure
-from viscoil.particles import Floats, Ints, Particles, allocate_array, vec3
+from viscoil.particles import Ints, Particles, allocate_array
 from viscoil.properties import changed_names
 from viscoil.scene.build import Built
 from viscoil.solids.drag import as_matrix, limits, named
 from viscoil.solids.sdf import Parts, Solids, distance
-from viscoil.sph.operators import density_kernel
-from viscoil.sph.volume import VolumeEstimate
 from viscoil.steps.integrate import let_go
 
 REORDER_EVERY = 8  # steps between two passes that bring memory into cell order
 HALVINGS = 6  # a failing step is tried with up to 2⁶ shorter ones
-FULL = 0.8  # share of the lattice's neighbours from which a particle counts as inside the fluid
 
 
 @qd.kernel(fastcache=True)
@@ -37,14 +33,6 @@ def _mark_sunk(p: Particles, n: qd.i32, sink: qd.i32, solids: Solids, parts: Par
             if distance(sink, local, solids, parts) < 0.0:
                 gone[i] = 1
                 qd.atomic_add(number[0], 1)
-
-
-@qd.kernel(fastcache=True)
-def _store_density(p: Particles, n: qd.i32, rest: Floats, ratio: Floats):
-    """ρ_i = (ρ_i/ρ₀) ρ₀ of the particle's material."""
-    for i in range(n):
-        if p.material[i] >= 0:
-            p.density[i] = ratio[i] * rest[p.material[i]]
 
 
 class Simulation:
@@ -87,9 +75,7 @@ class Simulation:
     def _read_scene(self) -> None:
         self.solver = self._built.solver
         self.nozzles = self._built.nozzles
-        self._allocate_measures()
-        self._rest = allocate_array(qd.f32, len(self._built.materials))
-        self._rest.from_numpy(np.array([m.density for m in self._built.materials.values()], np.float32))
+        self._open_accounts()
         self._sinks = self._sink_solids()
         self._take_notes()
 
@@ -133,7 +119,7 @@ class Simulation:
         except ViscoilError:
             self.scene.fluid.pop()
             raise
-        self._allocate_measures()
+        self._open_accounts()
 
     def move_solid(self, which: int | str, position: Any = None, rotation: Any = None, over: float = 0.0) -> float:
         """Moves a solid by hand: it travels to ``position`` [m] and ``rotation`` and pushes the fluid on its way.
@@ -278,7 +264,8 @@ class Simulation:
 
     def _may_run_ahead(self) -> bool:
         """Whether the host has nothing to do between steps, so that a GPU need not wait for it."""
-        busy = self.nozzles or self._built.particle_bodies.waiting or self._sinks or self.world.solids.moving or self.callback or self._built.keyed
+        built, moving = self._built, self.world.solids.moving
+        busy = self.nozzles or built.particle_bodies.waiting or self._sinks or moving or self.callback or built.keyed
         return backend.current().is_gpu and not busy and not self.solver.busy and self.scene.time.cfl is None
 
     # --- one or more steps, safely -----------------------------------------------------------------------------------
@@ -344,14 +331,14 @@ class Simulation:
         """Lets the nozzles emit, and particle solids appear, up to now."""
         if self._built.particle_bodies.release(self.world, self.world.time, self._built.fluid_values):
             self.solver.resize(self.world.capacity)
-            self._allocate_measures()
+            self._open_accounts()
         for nozzle in self.nozzles:
             x, v, moments = nozzle.release(self.world.time)
             values = self._built.fluid_values(x, v, list(self._built.materials).index(nozzle.emitter.material))
             values["inverse_mass"] = np.where(moments > self.world.time, -1, 1) * values["inverse_mass"]
             if self.world.add({**values, "free_at": moments}):
                 self.solver.resize(self.world.capacity)
-                self._allocate_measures()
+                self._open_accounts()
             if nozzle.pipe and self.world.count:
                 let_go(self.world.particles, self.world.count, self.world.time)
 
@@ -408,86 +395,33 @@ class Simulation:
             time=self.world.time, particle=particle, cause=cause,
         )  # fmt: skip
 
-    def _allocate_measures(self) -> None:
-        capacity = max(self.world.capacity, 1)
-        self._ratio, self._wall = (allocate_array(qd.f32, capacity) for _ in range(2))
-        self._wall_gradient = allocate_array(vec3, capacity)
-        self._totals = Measure(capacity)
-        self._volume: VolumeEstimate | None = None  # made when it is asked for
+    def _open_accounts(self) -> None:
+        wanted = self.scene.output.volume
+        if wanted == "auto":
+            wanted = "estimate" if self.solver.measures_volume else "none"
+        densities = [m.density for m in self._built.materials.values()]
+        self._accounts = Accounts(self.world, densities, self.scene.up, wanted)
 
     # --- measuring ---------------------------------------------------------------------------------------------------
     def _measure(self, seconds: float) -> None:
-        """Densities and the frame's row of metrics; also brings memory and cells into order for the next frame."""
+        """The frame's row of metrics; also brings memory into order for the next frame."""
         world = self.world
         with world.stages("measure"):
-            world.fit_cells()
-            if world.count:
-                world.neighbors.find_all(world.particles.position, world.particles, world.count)
-                self._find_walls(world.particles.position)
-                density_kernel(
-                    world.particles, world.particles.position, world.count, world.neighbors.list, world.neighbors.torus,
-                    world.support, self._wall, self._ratio, world.lattice.kernel, world.neighbors.periodic,
-                )  # fmt: skip
-                _store_density(world.particles, world.count, self._rest, self._ratio)
-            row = self._row()
-            row |= self._volumes()
+            row = {
+                "frame": self.frame_index,
+                "time": world.time,
+                "steps": self._steps_in_frame,
+                "dt": self._last_dt,
+                "limited_by": self._limited_by,
+                "iterations": self.solver.iterations_used(),
+                **self.solver.metrics(),
+                "retries": self._retries,
+                **self._accounts.row(),
+            }
             world.reorder()
         stages = {f"seconds_{name}": value for name, value in world.stages.taken().items()}
         self._metrics = {**row, "seconds": seconds, **stages}
         self._steps_in_frame = self._retries = 0
-
-    def _find_walls(self, places: Any) -> None:
-        """Density of the walls where particles are, or would be, at ``places``."""
-        world = self.world
-        walls_kernel(
-            world.particles, places, world.count, world.support, len(world.solids), world.solids.device, world.solids.parts,
-            self._wall, self._wall_gradient, world.lattice.kernel,
-        )  # fmt: skip
-
-    def _volumes(self) -> dict[str, float]:
-        """Volumes of the fluid [m³], as many as are asked for; on the neighbour list of the present positions."""
-        world, wanted = self.world, self.scene.output.volume
-        if wanted == "none" or (wanted == "auto" and not self.solver.measures_volume):
-            return {}
-        found = {"volume": 0.0}
-        if world.count:
-            self._volume = self._volume or VolumeEstimate(world.capacity)
-            self._volume.find_middles(world)
-            self._find_walls(self._volume.middle)
-            found["volume"] = self._volume.total(world, self._wall)
-        if wanted == "mesh":
-            from viscoil.surface.volume import mesh_volume
-
-            found["mesh_volume"] = mesh_volume(world.get("position")[world.fluid_order()], world.spacing)
-        return found
-
-    def _row(self) -> dict[str, Any]:
-        world = self.world
-        total = self._totals.totals(world, self._ratio, self._rest, FULL * world.lattice.neighbors)
-        low = np.array([-total[f"minus_low_{axis}"] for axis in "xyz"])
-        high = np.array([total[f"high_{axis}"] for axis in "xyz"])
-        fluid, inside, mass = max(total["particles"], 1.0), max(total["inside"], 1.0), total["mass"] or 1.0
-        return {
-            "frame": self.frame_index,
-            "time": world.time,
-            "steps": self._steps_in_frame,
-            "dt": self._last_dt,
-            "limited_by": self._limited_by,
-            "iterations": self.solver.iterations_used(),
-            **self.solver.metrics(),
-            "retries": self._retries,
-            "particles": int(total["particles"]),
-            "density_mean": total["ratio_inside"] / inside,
-            "density_max": total["ratio"],
-            "compression": total["excess"] / fluid,
-            "kinetic_energy": total["energy"],
-            **{f"momentum_{axis}": total[f"momentum_{axis}"] for axis in "xyz"},
-            "speed_max": total["speed"],
-            "height": total[f"high_{self.scene.up}"],
-            "front_x": total["high_x"],
-            **{f"centre_of_mass_{axis}": total[f"moment_{axis}"] / mass for axis in "xyz"},
-            **{f"extent_{axis}": float(e) for axis, e in zip("xyz", high - low, strict=True)},
-        }
 
     # --- restart -----------------------------------------------------------------------------------------------------
     def state(self) -> dict[str, Any]:

@@ -29,6 +29,7 @@ VOLUMES = {
     "torus": ({"radius": 0.1, "tube": 0.05}, 2 * np.pi**2 * 0.1 * 0.0025),
     "funnel": ({"top_radius": 0.2, "bottom_radius": 0.1, "height": 0.2, "thickness": 0.04}, None),
     "bowl": ({"radius": 0.2, "height": 0.12, "thickness": 0.04}, None),
+    "cup": ({"radius": 0.12, "top_radius": 0.18, "height": 0.2, "thickness": 0.04}, None),
     "bear": ({"height": 0.5}, None),
     "union": (
         {"parts": [{"type": "box", "size": (0.1, 0.1, 0.1), "position": (a, 0.1, 0)} for a in (-0.2, 0.3)], "blend": 0.0},

@@ -39,6 +39,15 @@ SHAPES_AND_VOLUMES = {
     "torus": ({"type": "torus", "radius": 0.25, "tube": 0.1}, 2 * math.pi**2 * 0.25 * 0.01),
     "bowl": ({"type": "bowl", "radius": 0.3, "height": 0.2, "thickness": 0.05}, None),
     "deep bowl": ({"type": "bowl", "radius": 0.2, "height": 0.5, "thickness": 0.05}, None),
+    "cup": (
+        {"type": "cup", "radius": 0.3, "height": 0.5, "thickness": 0.06},
+        # floor and wall to the middle of the edge's roundings, a quarter disc carried around the edge and half a one around
+        # the rim, less where floor and wall overlap inside the corner
+        math.pi * (0.27**2 * 0.06 + (0.3**2 - 0.27**2) * 0.03 + (0.33**2 - 0.27**2) * 0.5) + 2 * math.pi * (
+            (math.pi / 4) * 0.03**2 * (0.3 + 4 * 0.03 / (3 * math.pi)) + (math.pi / 2) * 0.03**2 * 0.3
+        ),
+    ),
+    "conical cup": ({"type": "cup", "radius": 0.2, "top_radius": 0.4, "height": 0.4, "thickness": 0.08}, None),
     "bear": ({"type": "bear", "height": 0.8}, None),
     "union": (UNION | {"blend": 0.05}, None),
 }
@@ -51,7 +60,7 @@ def face_normals(vertices, triangles):
 
 
 def test_every_shape_has_a_case():
-    assert set(SHAPES) == set(SHAPES_AND_VOLUMES) - {"rounded box", "frustum", "deep bowl"} | {"plane", "mesh"}
+    assert set(SHAPES) == set(SHAPES_AND_VOLUMES) - {"rounded box", "frustum", "deep bowl", "conical cup"} | {"plane", "mesh"}
 
 
 @pytest.mark.parametrize("name", SHAPES_AND_VOLUMES)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from viscoil.errors import SimulationFailed
 from viscoil.scene.parts import Solid
 from viscoil.solids.assembly import rotation_matrix
 from viscoil.solids.rigid import RigidWorld
@@ -194,6 +195,7 @@ HOLLOW = {
     "funnel": {"type": "funnel", "top_radius": 0.2, "bottom_radius": 0.03, "height": 0.15, "thickness": 0.03,
                "position": (0, 0.1, 0)},
     "torus": {"type": "torus", "radius": 0.12, "tube": 0.08, "position": (0, 0.1, 0)},
+    "cup": {"type": "cup", "radius": 0.1, "height": 0.15, "thickness": 0.03, "position": (0, 0.1, 0)},
 }  # fmt: skip
 
 
@@ -204,7 +206,7 @@ def test_a_ball_lies_in_hollow_things(name):
     rigid = world({"shape": HOLLOW[name]}, ball)
     run(rigid, 1.5)
     x, y, z = rigid.poses()[1][0]
-    lowest = {"bowl": 0.04 + 0.015 + 0.06, "funnel": 0.0986, "torus": 0.1 + np.sqrt(0.14**2 - 0.12**2)}[name]
+    lowest = {"bowl": 0.04 + 0.015 + 0.06, "funnel": 0.0986, "torus": 0.1 + np.sqrt(0.14**2 - 0.12**2), "cup": 0.025 + 0.075}[name]
     assert y == pytest.approx(lowest, abs=0.012)
     assert np.hypot(x, z) < 0.05
     assert any("touches other solids as" in note for note in rigid.notes)
@@ -270,6 +272,13 @@ def test_a_body_hangs_from_what_keyframes_move():
     x, y, _ = rigid.poses()[1][0]
     assert abs(x) < 0.005  # left behind, but drawn up by the rod that turned
     assert y == pytest.approx(-np.sqrt(0.25 - 0.01), abs=0.005)
+
+
+def test_a_push_beyond_all_measure_is_a_failure_and_not_a_number():
+    for impulse in (1e9, np.nan, np.inf):
+        rigid = world({"name": "raft", **box()})
+        with pytest.raises(SimulationFailed, match="raft: fluid pushed it beyond all measure"):
+            rigid.commit(np.full((1, 6), impulse), 0.0, DT)
 
 
 # --- starting again --------------------------------------------------------------------------------------------------

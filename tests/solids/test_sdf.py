@@ -60,6 +60,13 @@ def inside_bowl(x, rim, height, t):
     return np.sqrt(((rho[:, None] - line[:, 0]) ** 2 + (y[:, None] - line[:, 1]) ** 2).min(1)) < t / 2
 
 
+def inside_cup(x, bottom, top, height, t):
+    """Closer than half the wall to the line from the axis along the floor and up the side, by brute force along it."""
+    line = polyline((0, -height / 2), (bottom, -height / 2), (top, height / 2), n=4000)
+    rho, y = np.hypot(x[:, 0], x[:, 2]), x[:, 1]
+    return np.sqrt(((rho[:, None] - line[:, 0]) ** 2 + (y[:, None] - line[:, 1]) ** 2).min(1)) < t / 2
+
+
 H = np.pi / 2
 # name: (shape, points of its surface, inside by another formula)
 CASES = {
@@ -102,6 +109,18 @@ CASES = {
     "deep bowl": (
         shape(type="bowl", radius=0.15, height=0.5, thickness=0.06), None, lambda x: inside_bowl(x, 0.15, 0.5, 0.06),
     ),
+    "cup": (
+        shape(type="cup", radius=0.3, height=0.5, thickness=0.06),
+        rings(np.concatenate([
+            polyline((0, -0.28), (0.3, -0.28)), arc((0.3, -0.25), 0.03, -H, 0), polyline((0.33, -0.25), (0.33, 0.25)),
+            arc((0.3, 0.25), 0.03, 0, 2 * H), polyline((0.27, 0.25), (0.27, -0.22), (0, -0.22)),
+        ])),
+        lambda x: inside_cup(x, 0.3, 0.3, 0.5, 0.06),
+    ),
+    "conical cup": (
+        shape(type="cup", radius=0.2, top_radius=0.4, height=0.4, thickness=0.08), None,
+        lambda x: inside_cup(x, 0.2, 0.4, 0.4, 0.08),
+    ),
     "rounded box": (
         shape(type="box", size=(0.4, 0.6, 0.5), rounding=0.1), None,
         lambda x: np.linalg.norm(np.maximum(np.abs(x) - (0.1, 0.2, 0.15), 0), axis=1) < 0.1,
@@ -115,7 +134,8 @@ def points():
 
 
 def test_every_shape_has_a_case():
-    assert set(CASES) - {"frustum", "rounded box", "deep bowl"} | {"plane", "union", "bear", "mesh"} == set(SHAPES)
+    again = {"frustum", "rounded box", "deep bowl", "conical cup"}
+    assert set(CASES) - again | {"plane", "union", "bear", "mesh"} == set(SHAPES)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -34,12 +34,11 @@ def hold_together(
 ):  # fmt: skip
     """The part of an iteration that comes after density and contact: bodies take back their shapes.
 
-    Bonds take two turns for each of the volumes', and come last: they are what is seen.
+    Bonds take four turns for each of the volumes', and come last: they are what is seen.
     """
     if qd.static(mix & 1 > 0):
         match_shapes(p, x, start, clear, torus, b, periodic)
     if qd.static(mix & 2 > 0):
-        pull_bonds(p, x, start, clear, dt, torus, b, e, periodic)
         if qd.static(mix & 4 > 0):
             keep_volumes(p, x, start, clear, dt, torus, b, e, periodic)
-        pull_bonds(p, x, start, clear, dt, torus, b, e, periodic)
+        pull_bonds(p, x, start, clear, dt, torus, b, e, 4, periodic)

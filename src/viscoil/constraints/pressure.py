@@ -13,6 +13,16 @@ walls and boundary samples (Akinci et al. 2012: their pressure mirrors that of t
 which is the published iteration (Σ d_ij p_j and b_i) with its sums collected: two passes, one vector between them. Positions
 stay where they are at the start of the step, so all that walls contribute is summed up once, in
 :func:`feel_walls`, which also takes boundary samples off the lists: the iterations meet fluid only.
+
+Bodies that fluid can move take part in the iterations (strong coupling: exchanged once a step, the push on a light body would
+throw it farther than the fluid it displaces). Their part b_i of g_i gives particles the impulses q_i = −Δt P_i b_i, in units of
+the first material's particles, and how they move is part of the density:
+
+    δ*_i  = ... − Δt u(x_i)·b_i,      u = u₀ − W Σ Jᵀ q_i
+
+One iteration changes P_i by −ω Δt δu·b_i/|A_i| when the body's velocity changes by δu, and with it q_i by k_i δu, where
+k_i = (ω/(−A_i/Δt²)) b_i b_iᵀ. That is the S of solids/coupling.py, which finds the twist for which the next iteration will
+push as much as the body yields. Bodies so heavy that they do not yield are walls, u = u₀.
 """
 
 from dataclasses import dataclass
@@ -20,8 +30,9 @@ from dataclasses import dataclass
 import quadrants as qd
 
 from viscoil import backend
-from viscoil.constraints.walls import wall_motion
+from viscoil.constraints.walls import wall_motion_with_bodies
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
+from viscoil.solids.coupling import Bodies, add_contact, add_push, lever_at_start, way_of
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.smoothing import cubic, cubic_gradient
@@ -58,6 +69,10 @@ class PressureField:
     flux: Floats  # Σ_b V_b v_b·∇W_ib [1/s]
     wall_velocity: Vectors  # Σ_b V_b W_ib v_b [m/s]
     grip: Floats  # Σ_b V_b W_ib μ_b
+    body: Ints  # the body beside it that fluid can move, or −1; this and the next three only where there are such
+    by_body: Vectors  # its part b of g [1/m]
+    of_body: Floats  # its part of δ
+    braked: Vectors  # its part of Akinci's friction [1/(m s)]
     slope_x: Floats  # [as the neighbour list] V_j ∇W_ij [1/m], where it is kept
     slope_y: Floats
     slope_z: Floats
@@ -111,12 +126,14 @@ def _gathering(
 def feel_walls(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: PressureNumbers, velocity: Vectors,
     solids: Solids, parts: Parts, number: qd.i32, f: PressureField, bounded: qd.template(), walled: qd.template(),
-    periodic: qd.template(),
+    coupled: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """All that walls add, and lists cut down to fluid. ``velocity``: v_adv, and of boundary samples this step's.
 
     ``bounded``: there are boundary samples; ``walled``: there are walls by distance. Akinci's friction against approach,
-    Σ_b V_b min(v_ib·x_ib, 0)/(r² + 0.01 H²) ∇W_ib, waits in ``acceleration`` for :func:`weigh`.
+    Σ_b V_b min(v_ib·x_ib, 0)/(r² + 0.01 H²) ∇W_ib, waits in ``acceleration`` for :func:`weigh`. ``coupled``: some are bodies
+    that fluid can move, whose motion is no part of flux and wall_velocity. One body is kept per particle, that which has
+    most of its neighbourhood; what others do counts as its.
     """
     for i in range(n):
         if p.inverse_mass[i] != 0.0:
@@ -127,10 +144,17 @@ def feel_walls(
             carried = vec3(0.0)
             grip = 0.0
             braked = vec3(0.0)
+            body = -1
+            by_body = vec3(0.0)
+            of_body = 0.0
+            braked_by = vec3(0.0)
             if qd.static(walled):
-                wall, toward, flux, carried, grip = wall_motion(x[i], h, c.dt[0], number, solids, parts, 2)
+                wall, toward, flux, carried, grip, body, by_body, of_body = wall_motion_with_bodies(
+                    x[i], h, c.dt[0], number, solids, parts, 2, coupled
+                )
             if qd.static(bounded):
                 fluid = 0
+                lead = of_body  # by how much the body that is kept is ahead of others
                 base = i * near.row[0]
                 column = near.column[0]
                 for k in range(near.count[i]):
@@ -142,11 +166,24 @@ def feel_walls(
                         slope = p.volume[j] * cubic_gradient(r2, h) * d
                         wall += weight
                         toward += slope
-                        flux += slope.dot(velocity[j])
-                        carried += weight * velocity[j]
-                        grip += weight * qd.min(solids.friction[qd.max(p.solid[j], 0)], 1e6)
+                        told = 1.0
                         approach = qd.min((velocity[i] - velocity[j]).dot(d), 0.0)
-                        braked += approach / (r2 + 0.01 * h * h) * slope
+                        brake = approach / (r2 + 0.01 * h * h) * slope
+                        if qd.static(coupled):
+                            which = solids.body[qd.max(p.solid[j], 0)]
+                            if which >= 0:
+                                told = 0.0
+                                by_body += slope
+                                of_body += weight
+                                braked_by += brake
+                                lead += qd.select(which == body, weight, -weight)
+                                if lead < 0.0:
+                                    body = which
+                                    lead = -lead
+                        flux += told * slope.dot(velocity[j])
+                        carried += told * weight * velocity[j]
+                        grip += weight * qd.min(solids.friction[qd.max(p.solid[j], 0)], 1e6)
+                        braked += brake
                     else:
                         near.index[base + fluid * column] = j
                         fluid += 1
@@ -157,12 +194,62 @@ def feel_walls(
             f.wall_velocity[i] = carried
             f.grip[i] = grip
             f.acceleration[i] = braked
+            if qd.static(coupled):
+                f.body[i] = body
+                f.by_body[i] = by_body
+                f.of_body[i] = of_body
+                f.braked[i] = braked_by
+        elif qd.static(coupled):
+            f.body[i] = -1
+
+
+@qd.func
+def _brake_body(
+    i: qd.i32, xi: vec3, share: qd.f32, p: Particles, c: PressureNumbers, f: PressureField, solids: Solids, bodies: Bodies
+):
+    """The body's part of Akinci's friction; ``share``: velocity per f.braked [m²]."""
+    body = f.body[i]
+    if body >= 0 and c.wall_viscosity[0] > 0.0:
+        q = (share * c.dt[0] * solids.per_spacing[0] / p.inverse_mass[i]) * f.braked[i]
+        add_push(body, lever_at_start(body, xi, solids, bodies), q, solids)
+
+
+@qd.func
+def push_of_body(i: qd.i32, c: PressureNumbers, f: PressureField, solids: Solids) -> vec3:
+    """q = −Δt P b: what the body beside particle i gives it by pressure [M₁ spacings per step]."""
+    return -(c.dt[0] * c.dt[0] * solids.per_spacing[0] * f.pressure[i]) * f.by_body[i]
+
+
+@qd.func
+def _squeeze(i: qd.i32, xi: vec3, f: PressureField, solids: Solids, bodies: Bodies) -> qd.f32:
+    """−Δt u·b: what the motion of the body beside particle i adds to its density."""
+    result = 0.0
+    body = f.body[i]
+    if body >= 0:
+        way = way_of(body, lever_at_start(body, xi, solids, bodies), bodies)
+        result = -way.dot(f.by_body[i]) / solids.per_spacing[0]
+    return result
+
+
+@qd.func
+def _lean_on_body(
+    i: qd.i32, xi: vec3, p: Particles, c: PressureNumbers, f: PressureField, solids: Solids, bodies: Bodies
+):
+    """Particle i as one contact of the body beside it: what it pushes with, and how much more when the body comes nearer."""
+    body = f.body[i]
+    if body >= 0 and f.pressure[i] > 0.0 and p.inverse_mass[i] > 0.0:
+        size = f.by_body[i].norm()
+        along = c.relaxation[0] * size * size / f.diagonal[i]
+        n = f.by_body[i] / qd.max(size, 1e-30)
+        r = lever_at_start(body, xi, solids, bodies)
+        add_contact(body, r, n, along, 0.0, push_of_body(i, c, f, solids), bodies)
 
 
 @qd.func(requires_top_level=True)
 def weigh(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: PressureNumbers, velocity: Vectors,
-    f: PressureField, enclosed: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    f: PressureField, solids: Solids, bodies: Bodies, enclosed: qd.template(), coupled: qd.template(), uniform: qd.template(),
+    periodic: qd.template(),
 ):  # fmt: skip
     """δ, G and the diagonal; what :func:`feel_walls` found is part of them where the fluid is ``enclosed``."""
     for i in range(n):
@@ -197,6 +284,8 @@ def weigh(
                 gradient += f.toward[i]
                 if p.inverse_mass[i] > 0.0:
                     velocity[i] = velocity[i] + c.dt[0] * c.wall_viscosity[0] / density * f.acceleration[i]
+                    if qd.static(coupled):
+                        _brake_body(i, xi, c.dt[0] * c.wall_viscosity[0] / density, p, c, f, solids, bodies)
             f.density[i] = density
             f.gradient[i] = gradient
             f.diagonal[i] = mobility * gradient.dot(gradient) + own * squares
@@ -258,7 +347,7 @@ def accelerations(
 @qd.func(requires_top_level=True)
 def relax(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: PressureNumbers, f: PressureField, sums: Sums,
-    uniform: qd.template(), periodic: qd.template(),
+    solids: Solids, bodies: Bodies, coupled: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """One step of the relaxed Jacobi iteration; hands in what compression there was before it."""
     qd.loop_config(block_dim=256)
@@ -269,18 +358,28 @@ def relax(
             if p.inverse_mass[i] != 0.0:
                 change = _gathering(i, f.acceleration, p, x, near, torus, h, f, uniform, periodic)
                 excess = f.source[i] + c.dt[0] * c.dt[0] * change
+                if qd.static(coupled):
+                    excess += _squeeze(i, x[i], f, solids, bodies)
                 stiffness = c.dt[0] * c.dt[0] * qd.max(f.diagonal[i], 1e-30)
                 value = 0.0
                 if f.diagonal[i] * h * h > 1e-6:  # not alone in space
                     value = qd.max(f.pressure[i] + c.relaxation[0] * excess / stiffness, 0.0)
                 f.pressure[i] = value
+                if qd.static(coupled):
+                    _lean_on_body(i, x[i], p, c, f, solids, bodies)
                 report[0] = qd.max(excess, 0.0)
         hand_in(i, n, report, sums)
 
 
 @qd.func(requires_top_level=True)
-def count_iteration(left: Flag, n: qd.i32, c: PressureNumbers, f: PressureField, sums: Sums, controlled: qd.template()):
-    """One iteration fewer to go; none when the mean compression (R25) is small enough, if asked for (``controlled``)."""
+def count_iteration(
+    left: Flag, n: qd.i32, c: PressureNumbers, f: PressureField, sums: Sums, solids: Solids, bodies: Bodies,
+    coupled: qd.template(), controlled: qd.template(),
+):  # fmt: skip
+    """One iteration fewer to go; none when the mean compression (R25) is small enough, if asked for (``controlled``).
+
+    Where there are bodies, the last iteration also moved none of them by more than that, in spacings.
+    """
     chunk_totals(n, sums)
     qd.loop_config(block_dim=256)
     for worker in range(qd.static(workers())):
@@ -291,4 +390,8 @@ def count_iteration(left: Flag, n: qd.i32, c: PressureNumbers, f: PressureField,
             f.used[1] += 1
             left[()] = left[()] - 1
             if qd.static(controlled) and f.used[0] >= c.least[0] and f.error[0] <= c.tolerance[0]:
-                left[()] = 0
+                if qd.static(coupled):
+                    if qd.bit_cast(bodies.moved[0], qd.f32) * solids.per_spacing[0] <= c.tolerance[0]:
+                        left[()] = 0
+                else:
+                    left[()] = 0

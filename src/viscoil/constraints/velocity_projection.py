@@ -16,7 +16,7 @@ iterations and broke that):
 Solids: the velocity of a particle that touches one is given (no slip), or its normal part is; beside a no-slip wall the
 tangential part is (wall_friction.py). That takes rows and columns out of the system and leaves it symmetric. In the next
 round whoever a wall would have to pull is let go, whoever would enter one is held, and the solver goes on from where it was:
-an active set.
+an active set. Bodies that fluid can move are unknowns as well (``coupled``, body_projection.py).
 """
 
 from dataclasses import dataclass
@@ -44,10 +44,11 @@ class Projection:
     direction_image: Vectors  # A d
     normal: Vectors  # of the solid a held particle touches
     held: Ints  # 0 free, 1 normal velocity given, 2 velocity given, 3 tangential velocity given
+    holder: Ints  # body that holds a held particle, -1: a solid that moves as it was told; unused without bodies
     viscosity: Floats  # ν [m²/s]
     bulk: Floats  # q
     stress: Matrices  # T of the elastic stress
-    scalars: Floats  # γ, α, β, γ at the start of the step
+    scalars: Floats  # γ, α, β, γ at the start of the step, an eigenvalue, what bodies add to γ and to δ
     progress: Ints  # iterations: in this step, since last asked; rounds in this step (set to 0 before the first)
 
 
@@ -128,7 +129,7 @@ def bulk_pressures(
 @qd.func(requires_top_level=True)
 def residuals(
     p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, c: ProjectionNumbers,
-    s: Projection, sums: Sums, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
+    s: Projection, sums: Sums, coupled: qd.template(), uniform: qd.template(), even: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """r = b − A u and z = w r, and the terms of γ = r·z."""
     qd.loop_config(block_dim=256)  # what hand_in adds up
@@ -145,6 +146,8 @@ def residuals(
                 r = (s.free[i] - s.u[i]) / w + dt * drag
                 z = w * allowed(r, s.normal[i], s.held[i])
                 account[0] = z.dot(r)
+                if qd.static(coupled):
+                    account[0] = z.dot(z) / w
             s.residual[i] = r
             s.search[i] = z
             s.direction[i] = vec3(0.0)
@@ -166,9 +169,9 @@ def image_of(
 @qd.func(requires_top_level=True)
 def images(
     p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, c: ProjectionNumbers,
-    s: Projection, sums: Sums, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
+    s: Projection, sums: Sums, coupled: qd.template(), uniform: qd.template(), even: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """A z, and the terms of γ = r·z, δ = z·A z and z·z/w."""
+    """A z, and the terms of γ = r·z, δ = z·A z and z·z/w; what of γ is due to bodies is not among them."""
     qd.loop_config(block_dim=256)  # what hand_in adds up
     for i in range(padded(n)):
         account = vec3(0.0)
@@ -178,19 +181,25 @@ def images(
                 z = s.search[i]
                 image = image_of(i, s.search, p, x, dt, near, torus, h, c, s, uniform, even, periodic)
                 account = vec3(z.dot(s.residual[i]), z.dot(image), z.dot(z) / p.inverse_mass[i])
+                if qd.static(coupled):
+                    # Of a held particle z is not all its own, and r·(1 − Π)r would drown in what the body takes.
+                    own = allowed(s.residual[i], s.normal[i], s.held[i])
+                    account[0] = p.inverse_mass[i] * own.dot(own)
             s.image[i] = image
         hand_in(i, n, account, sums)
     chunk_totals(n, sums)
 
 
 @qd.func(requires_top_level=True)
-def begin_round(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums):
+def begin_round(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums, coupled: qd.template()):
     """γ of what :func:`residuals` found, and how many iterations this round may take: a share of what the step has left."""
     qd.loop_config(block_dim=256)
     for worker in range(qd.static(workers())):
         total = grand_total(worker, n, sums)
         if worker == 0:
             gamma = total[0]
+            if qd.static(coupled):
+                gamma += s.scalars[5]
             if s.progress[2] == 0:
                 s.scalars[3] = gamma
                 s.progress[0] = 0
@@ -202,14 +211,18 @@ def begin_round(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums
 
 
 @qd.func(requires_top_level=True)
-def steer(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums):
+def steer(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums, coupled: qd.template()):
     """γ, δ → α, β. Stops when √(γ/γ₀) is below the tolerance, or when nothing can be gained."""
     qd.loop_config(block_dim=256)
     for worker in range(qd.static(workers())):
         total = grand_total(worker, n, sums)
         if worker == 0:
             gamma = total[0]
-            alpha, beta = strides(gamma, total[1], s.scalars[0], s.scalars[1])
+            delta = total[1]
+            if qd.static(coupled):
+                gamma += s.scalars[5]
+                delta += s.scalars[6]
+            alpha, beta = strides(gamma, delta, s.scalars[0], s.scalars[1])
             if left[()] <= 0:  # the body of a do-while runs once in any case
                 alpha = 0.0
             else:

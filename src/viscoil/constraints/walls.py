@@ -105,13 +105,15 @@ def _velocity(solid: qd.i32, point: vec3, dt: qd.f32, solids: Solids) -> vec3:
 @qd.func
 def _beside_moving(
     left: qd.f32, gradient: vec3, flux: qd.f32, weight: qd.f32, carried: vec3, grip: qd.f32, x: vec3, phi: qd.f32,
-    n: vec3, h: qd.f32, dt: qd.f32, solid: qd.i32, solids: Solids, kernel: qd.template(),
+    n: vec3, h: qd.f32, dt: qd.f32, solid: qd.i32, told: qd.f32, solids: Solids, kernel: qd.template(),
 ):  # fmt: skip
-    """As :func:`beside`, with what :func:`wall_motion` sums up besides; ``weight`` is the sum of shares."""
+    """As :func:`beside`, with what :func:`wall_motion` sums up besides; ``weight`` is the sum of shares.
+
+    ``told``: 1, and 0 for a body that fluid can move, whose velocity is not known yet."""
     q = phi / h
     share = solids.wall[solid] * half_space(q, kernel)
     toward = -solids.wall[solid] * half_space_gradient(q, kernel) / h * n
-    velocity = _velocity(solid, x - phi * n, dt, solids)
+    velocity = told * _velocity(solid, x - phi * n, dt, solids)
     keep = 1.0 - share
     return (
         left * keep, gradient * keep + toward * left, flux * keep + toward.dot(velocity) * left, weight + share,
@@ -129,17 +131,42 @@ def wall_motion(x: vec3, h: qd.f32, dt: qd.f32, number: qd.i32, solids: Solids, 
     changes at the rate v·gradient − flux. carried and grip are share times the means, weighted by the faces' shares, of
     their velocities and of their friction coefficients (1e6 where nothing slips).
     """
+    share, gradient, flux, carried, grip, _body, _by_body, _of_body = wall_motion_with_bodies(
+        x, h, dt, number, solids, parts, kernel, False
+    )
+    return share, gradient, flux, carried, grip
+
+
+@qd.func
+def wall_motion_with_bodies(
+    x: vec3, h: qd.f32, dt: qd.f32, number: qd.i32, solids: Solids, parts: Parts, kernel: qd.template(), coupled: qd.template()
+):
+    """:func:`wall_motion`, and of bodies that fluid can move: (which one, its part of the gradient [1/m], of the share).
+
+    Where there are two, it is the one with the larger share; the other's part counts as its. flux and carried are those of
+    other solids: how bodies move is yet to be found. Not ``coupled``: there are none, −1.
+    """
     left = 1.0
     gradient = vec3(0.0)
     flux = 0.0
     weight = 0.0
     carried = vec3(0.0)
     grip = 0.0
+    body = -1
+    largest = 0.0
+    of_body = 0.0
+    by_body = vec3(0.0)
     for solid in range(number):
         if solids.wall[solid] > 0.0:
             local = solids.rotation0[solid].transpose() @ (x - solids.position0[solid])
             if local.norm() < solids.bound[solid] + h:
                 first = solids.first[solid]
+                before = left
+                gradient0 = gradient
+                weight0 = weight
+                told = 1.0
+                if qd.static(coupled):
+                    told = qd.select(solids.body[solid] < 0, 1.0, 0.0)
                 if solids.sign[solid] < 0.0 and solids.last[solid] == first + 1 and parts.kind[first] == 1:
                     q = parts.rotation[first].transpose() @ (local - parts.centre[first])
                     turn = solids.rotation0[solid] @ parts.rotation[first]
@@ -151,18 +178,28 @@ def wall_motion(x: vec3, h: qd.f32, dt: qd.f32, number: qd.i32, solids: Solids, 
                             if phi < h:
                                 left, gradient, flux, weight, carried, grip = _beside_moving(
                                     left, gradient, flux, weight, carried, grip, x, phi, -side * direction, h, dt,
-                                    solid, solids, kernel,
+                                    solid, told, solids, kernel,
                                 )  # fmt: skip
                 else:
                     phi = distance(solid, local, solids, parts)
                     if phi < h:
                         n = solids.rotation0[solid] @ normal(solid, local, 0.02 * h, solids, parts)
                         left, gradient, flux, weight, carried, grip = _beside_moving(
-                            left, gradient, flux, weight, carried, grip, x, phi, n, h, dt, solid, solids, kernel
+                            left, gradient, flux, weight, carried, grip, x, phi, n, h, dt, solid, told, solids, kernel
                         )
+                if qd.static(coupled):
+                    # What the solid changed: all that was there before lost the same factor.
+                    keep = qd.select(before > 1e-12, left / before, 1.0)
+                    by_body = by_body * keep
+                    if told == 0.0 and weight > weight0:
+                        by_body += gradient - gradient0 * keep
+                        of_body += weight - weight0
+                        if weight - weight0 > largest:
+                            largest = weight - weight0
+                            body = solids.body[solid]
     share = 1.0 - left
     scale = share / qd.max(weight, 1e-12)
-    return share, gradient, flux, scale * carried, scale * grip
+    return share, gradient, flux, scale * carried, scale * grip, body, by_body, scale * of_body
 
 
 @qd.func(requires_top_level=True)

@@ -10,7 +10,7 @@ from viscoil.material import Material, unsupported
 from viscoil.scene.bodies_of_particles import ParticleBodies
 from viscoil.scene.emitters import Nozzle
 from viscoil.scene.fill import fill_shape, jittered
-from viscoil.scene.mesh_checks import check_meshes, mesh_notes
+from viscoil.scene.mesh_checks import mesh_notes
 from viscoil.scene.robots import robot_notes
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
 from viscoil.sph.calibration import calibrate
@@ -61,7 +61,6 @@ class Built:
         backend.start()
         self.notes: list[str] = []
         self._rigid: Any = None
-        check_meshes(scene)
         self.materials = scene.used_materials()
         self._fixed, self._walls = _fixed(scene), _walls(scene)
         params = scene.solver

@@ -304,8 +304,8 @@ class Output(Model):
 class Expect(Model):
     """A measured number that the scene promises, with its tolerance."""
 
-    quantity: Literal[QUANTITIES]  # type: ignore[valid-type]
-    """what is measured"""
+    quantity: StrictStr
+    """what is measured; of a body, its centre of mass: body_NAME_x, _y or _z"""
     time: Time | None = None
     """when [s]; left out: at the end"""
     value: Number
@@ -316,6 +316,14 @@ class Expect(Model):
     """fraction of the value"""
     quality: StrictStr = "quick"
     """the profile it was measured with"""
+
+    @field_validator("quantity")
+    @classmethod
+    def _measured(cls, name: str) -> str:
+        if name not in QUANTITIES and not (name.startswith("body_") and name[-2:] in ("_x", "_y", "_z")):
+            raise wrong(f'unknown quantity "{name}".{did_you_mean(name, QUANTITIES)} Expected one of: {listed(QUANTITIES)}, or '
+                        "body_NAME_x, _y, _z")  # fmt: skip
+        return name
 
     @model_validator(mode="after")
     def _one_tolerance(self) -> "Expect":

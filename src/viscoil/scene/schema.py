@@ -12,8 +12,9 @@ from viscoil.material import PRESETS, Material
 from viscoil.model import Model, NestedProblems, Problem, joined, problems
 from viscoil.scene.actors import Actor
 from viscoil.scene.bodies import Body, Robot
-from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Picture, Sink, Solid, TimeSettings
+from viscoil.scene.mesh_checks import mesh_problems
 from viscoil.scene.particle_solids import ParticleSolid
+from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Picture, Sink, Solid, TimeSettings
 from viscoil.scene.robots import robot_solids
 from viscoil.scene.shapes import Shape, Union
 from viscoil.scene.size import Estimate, check_size, estimate
@@ -152,6 +153,8 @@ class Scene(Model):
         if not self.fluid and not self.emitter and not self.particle_solid:
             text = "the scene has no particles; expected at least one [[fluid]], [[emitter]] or [[particle_solid]]"
             found.append(Problem("", text))
+        if broken := mesh_problems(self):
+            return found + broken  # sizes of what cannot be read need not be asked for
         found += self._particle_solid_problems()
         for kind, items in (("fluid", self.fluid), ("emitter", self.emitter)):
             for index, item in enumerate(items):

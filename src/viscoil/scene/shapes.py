@@ -233,6 +233,48 @@ class Bowl(ShapeBase):
         return min(self.height, self.thickness)
 
 
+class Cup(ShapeBase):
+    """A cup: a floor and a wall with a rounded rim, open at the top. Lengths are those of the middle of its wall."""
+
+    type: Literal["cup"] = "cup"
+    radius: Length
+    """radius of the floor [m]"""
+    height: Length
+    """from the floor to the rim [m]"""
+    thickness: Length
+    """thickness of wall and floor [m]"""
+    top_radius: Length | None = None
+    """radius of the rim [m]; left out: as the floor"""
+
+    @model_validator(mode="after")
+    def _hollow(self) -> "Cup":
+        if self.thickness >= (least := min(self.radius, self.top, self.height)):
+            raise wrong(f"thickness is {self.thickness:g} m, expected less than radii and height ({least:g} m)")
+        return self
+
+    @property
+    def top(self) -> float:
+        """Radius of the rim [m]."""
+        return self.radius if self.top_radius is None else self.top_radius
+
+    def extent(self) -> tuple[float, float, float]:
+        widest = 2 * max(self.radius, self.top) + self.thickness
+        return widest, self.height + self.thickness, widest
+
+    def volume(self) -> float:
+        # Pappus: wall, floor, and half discs carried around edge and rim (the edge counted whole).
+        slant = math.hypot(self.height, self.top - self.radius)
+        wall = math.pi * (self.radius + self.top) * slant * self.thickness
+        edges = math.pi**2 * self.thickness**2 / 4 * (self.radius + self.top + self.thickness)
+        return wall + math.pi * self.radius**2 * self.thickness + edges
+
+    def section(self) -> float:
+        return math.pi * self.extent()[0] ** 2 / 4
+
+    def thinnest(self) -> float:
+        return self.thickness
+
+
 class Plane(ShapeBase):
     """The half-space below local y = 0. Only for solids and sinks: it has no end."""
 
@@ -355,12 +397,12 @@ class Mesh(ShapeBase):
 
 
 Shape = Annotated[
-    Box | Sphere | Capsule | Cylinder | Cone | Funnel | Torus | Bowl | Plane | Union | Bear | Mesh,
+    Box | Sphere | Capsule | Cylinder | Cone | Funnel | Torus | Bowl | Cup | Plane | Union | Bear | Mesh,
     Field(discriminator="type"),
 ]
 Union.model_rebuild()
 
 SHAPES: dict[str, type[ShapeBase]] = {
     model.model_fields["type"].default: model
-    for model in (Box, Sphere, Capsule, Cylinder, Cone, Funnel, Torus, Bowl, Plane, Union, Bear, Mesh)
+    for model in (Box, Sphere, Capsule, Cylinder, Cone, Funnel, Torus, Bowl, Cup, Plane, Union, Bear, Mesh)
 }

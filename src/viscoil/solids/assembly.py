@@ -58,6 +58,10 @@ def _lengths(shape: Any) -> tuple[tuple[float, ...], float]:
         )
     if kind == "bowl":
         return (shape.radius, shape.height, shape.ball(), shape.thickness), math.hypot(*shape.extent()) / 2
+    if kind == "cup":
+        return (shape.radius, shape.top, shape.height / 2, shape.thickness), (
+            math.hypot(max(shape.radius, shape.top), shape.height / 2) + shape.thickness / 2
+        )
     return (shape.radius, shape.tube), shape.radius + shape.tube  # torus
 
 
@@ -268,7 +272,7 @@ class SolidSet:
     @property
     def moving(self) -> bool:
         """Whether poses have to be looked at every step."""
-        return bool(self._drags or self.bodies) or any(solid.motion or path_of(solid) for solid in self.solids)
+        return self.bodies is not None or self._led
 
     def drag(
         self, index: int, target: tuple[np.ndarray | None, np.ndarray | None], now: float, over: float,
@@ -279,6 +283,9 @@ class SolidSet:
         From now on it stands where hands put it: its keyframes are forgotten.
         """
         solid = self.solids[index]
+        if self.bodies and index in self.bodies.index:
+            name = solid.name or f"solid {index}"
+            raise SceneError(f"{name} is a body that fluid and contacts move; to place it by hand, take its `body` away first")
         start = self.pose(index, now)
         wanted = self._drags[id(solid)][1].target if id(solid) in self._drags else start
         rotation, position = (new if new is not None else old for new, old in zip(target, wanted, strict=True))
@@ -316,17 +323,21 @@ class SolidSet:
         """Poses at the start and the end of a step [s]; of bodies, where they would get without fluid."""
         if not self.solids:
             return
-        ends = [[self.pose(index, time) for index in range(len(self.solids))] for time in (before, now)]
+        if now == before or self._led:
+            for time, rotation, position in (
+                (before, self.device.rotation0, self.device.position0),
+                (now, self.device.rotation, self.device.position),
+            ):
+                poses = [self.pose(index, time) for index in range(len(self.solids))]
+                rotation.from_numpy(np.array([p[0] for p in poses], np.float32))
+                position.from_numpy(np.array([p[1] for p in poses], np.float32))
         if self.bodies and now > before:
-            predicted = self.bodies.predict(before, now - before)
-            for solid, body in self.bodies.index.items():
-                ends[1][solid] = predicted[0][body], predicted[1][body]
-        for poses, rotation, position in (
-            (ends[0], self.device.rotation0, self.device.position0),
-            (ends[1], self.device.rotation, self.device.position),
-        ):
-            rotation.from_numpy(np.array([p[0] for p in poses], np.float32))
-            position.from_numpy(np.array([p[1] for p in poses], np.float32))
+            self.bodies.predict(before, now - before)
+
+    @property
+    def _led(self) -> bool:
+        """Whether anything moves as it is told."""
+        return bool(self._drags) or any(solid.motion or path_of(solid) for solid in self.solids)
 
     def motion(self, begin: float, end: float) -> tuple[float, float]:
         """(fastest speed of any surface point [m/s], fastest turn [rad/s]) between two moments [s]."""

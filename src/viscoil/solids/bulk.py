@@ -5,13 +5,14 @@ there is one; unions by counting cells of a grid, those at the surface by the sh
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from viscoil.errors import SceneError
 from viscoil.solids.formulas import Part, distance, flattened
+from viscoil.solids.mass import mass_properties
 from viscoil.solids.meshes import mesh
 
 FINE = 192  # edges around a circle for integrals over triangles: a volume is right to 2e-4 before it is scaled
@@ -35,7 +36,7 @@ def bulk_of(shape: Any) -> Bulk:
     """Of a shape model or its dictionary, in its own frame (position and rotation left out)."""
     table = shape if isinstance(shape, dict) else shape.model_dump()
     if table["type"] in ("union", "bear"):
-        return _union(*flattened(table))
+        return _union(table, *flattened(table))
     return _single(table)
 
 
@@ -96,24 +97,15 @@ def _rounded_volume(shape: dict[str, Any]) -> float:
     return x * y * z + 2 * r * (x * y + y * z + z * x) + math.pi * r * r * (x + y + z) + 4 / 3 * math.pi * r**3
 
 
-def integrals(vertices: np.ndarray, triangles: np.ndarray) -> Bulk:
-    """Of a closed mesh: sums over tetrahedra from the origin to every triangle."""
-    corner = np.asarray(vertices, float)[triangles]
-    a, b, c = corner[:, 0], corner[:, 1], corner[:, 2]
-    signed = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6
-    volume = float(signed.sum())
-    if volume <= 0:
-        raise SceneError("a mesh with no volume inside (open or inside-out) has no mass; expected a closed mesh")
-    total = a + b + c
-    centre = (signed[:, None] * total).sum(0) / (4 * volume)
-    # ∫ x xᵀ over a tetrahedron with one corner at the origin: V/20 (sum over corners x xᵀ + total totalᵀ).
-    products = sum(np.einsum("t,ti,tj->ij", signed, p, p) for p in (a, b, c, total)) / 20
-    second = products - volume * np.outer(centre, centre)
-    return Bulk(volume, centre, np.trace(second) * np.eye(3) - second)
-
-
 def _meshed(shape: dict[str, Any]) -> Bulk:
-    found = integrals(*mesh(shape, FINE))
+    if shape["type"] == "mesh":
+        from viscoil.solids.mesh_file import load
+
+        loaded = load(shape["file"], shape.get("scale", 1.0))
+        whole = mass_properties(loaded.vertices, loaded.triangles)
+    else:
+        whole = mass_properties(*mesh(shape, FINE))
+    found = Bulk(whole.volume, whole.centre, whole.inertia)
     exact = None
     if shape["type"] == "box":
         exact = _rounded_volume(shape)
@@ -155,7 +147,16 @@ def _box_around(part: Part) -> tuple[np.ndarray, np.ndarray]:
     return vertices.min(0), vertices.max(0)
 
 
-def _union(parts: list[Part], blend: float) -> Bulk:
+def _inside(table: dict[str, Any], parts: list[Part], blend: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Signed distance of a union; meshes have no formula and are asked for where the fluid asks."""
+    if any(part.shape["type"] == "mesh" for part in parts):
+        from viscoil.solids.assembly import signed_distance
+
+        return lambda points: signed_distance({**table, "position": (0, 0, 0), "rotation": (0, 0, 0)}, points)
+    return lambda points: distance(parts, blend, points)
+
+
+def _union(table: dict[str, Any], parts: list[Part], blend: float) -> Bulk:
     boxes = [_box_around(part) for part in parts]
     apart = all(
         np.any(boxes[i][0] > boxes[j][1]) or np.any(boxes[j][0] > boxes[i][1]) for i in range(len(boxes)) for j in range(i)
@@ -167,10 +168,11 @@ def _union(parts: list[Part], blend: float) -> Bulk:
     cell = float((high - low).max()) / CELLS
     low, high = low - cell, high + cell
     axes = [np.arange(a + cell / 2, b, cell) for a, b in zip(low, high, strict=True)]
+    phi = _inside(table, parts, blend)
     first, second, volume = np.zeros(3), np.zeros((3, 3)), 0.0
     for x in axes[0]:
         points = np.stack(np.meshgrid([x], *axes[1:], indexing="ij"), -1).reshape(-1, 3)
-        share = np.clip(0.5 - distance(parts, blend, points) / cell, 0.0, 1.0)
+        share = np.clip(0.5 - phi(points) / cell, 0.0, 1.0)
         volume += share.sum()
         first += share @ points
         second += np.einsum("p,pi,pj->ij", share, points, points)

@@ -73,6 +73,7 @@ class Elastic:
     length: Floats  # [m]
     before: Floats  # elongation at the start of the step [m]
     multiplier: Floats
+    stride: Floats  # d of Chebyshev's iteration
     impulse: Vectors
     # by slot
     row: Ints  # ROW bonds, counted from 1; negative where the slot is the bond's second end; 0: none
@@ -177,7 +178,7 @@ class ClusterSet:
             "damping": [m.damping for m in self.members],
             "shape": self._shapes(begin, a, b),
         }  # fmt: skip
-        sizes = {"before": len(a), "multiplier": len(a), "impulse": len(a)}
+        sizes = dict.fromkeys(("before", "multiplier", "stride", "impulse"), len(a))
         return Elastic(
             **{
                 name: _array(Elastic, name, columns.get(name), sizes.get(name, slots))

@@ -28,6 +28,7 @@ import quadrants as qd
 from viscoil.particles import Floats, Ints, Longs, Vectors, allocate_array, mat3, vec3
 from viscoil.solids.sdf import Solids
 
+LETTER = 69  # numbers per body sent each step: centre, W, u₀, rotation and position before, and after
 SYSTEM = 42  # numbers per body: 36 of S (its upper triangle), 6 of Q
 WORK = 48  # 36 of a matrix, 6 of a right side, 6 more
 
@@ -63,16 +64,34 @@ def column(k: qd.i32, r: vec3) -> vec3:
 
 
 @qd.func
+def add_push(body: qd.i32, r: vec3, q: vec3, solids: Solids):
+    """A particle at lever r got the impulse q from a body: part of P."""
+    for k in range(6):
+        term = qd.cast(column(k, r).dot(q), qd.f64) * 1073741824.0  # 2³⁰
+        qd.atomic_add(solids.push[6 * body + k], qd.cast(qd.round(term), qd.i64))
+
+
+@qd.func
 def record(solid: qd.i32, x: vec3, change: vec3, mobility: qd.f32, solids: Solids):
     """A particle at x was moved by ``change`` [m] by a solid: a body receives the opposite. Mobility 0: not counted."""
     body = solids.body[solid]
     if body >= 0 and mobility > 0.0:
         q = (solids.per_spacing[0] / mobility) * change
         if q.dot(q) > 0.0:
-            r = lever(solid, x, solids)
-            for k in range(6):
-                term = qd.cast(column(k, r).dot(q), qd.f64) * 1073741824.0  # 2³⁰
-                qd.atomic_add(solids.push[6 * body + k], qd.cast(qd.round(term), qd.i64))
+            add_push(body, lever(solid, x, solids), q, solids)
+
+
+@qd.func
+def add_contact(body: qd.i32, r: vec3, n: vec3, along: qd.f32, across: qd.f32, q: vec3, bodies: Bodies):
+    """One contact at lever r of S and Q: it would get the impulse q; k = along nnᵀ + across (1 − nnᵀ)."""
+    for k in range(6):
+        arm = column(k, r)
+        response = across * arm + (along - across) * n.dot(arm) * n
+        for j in range(k, 6):
+            term = qd.cast(response.dot(column(j, r)), qd.f64) * 1048576.0  # 2²⁰
+            qd.atomic_add(bodies.system[42 * body + 6 * k + j], qd.cast(qd.round(term), qd.i64))
+        force = qd.cast(arm.dot(q), qd.f64) * 1073741824.0
+        qd.atomic_add(bodies.system[42 * body + 36 + k], qd.cast(qd.round(force), qd.i64))
 
 
 @qd.func
@@ -83,14 +102,21 @@ def gauge(
     """One contact of S and Q: x would be moved by ``change`` [m]; k_n = ``along``, k_t = ``across`` before mobility."""
     r = lever(bodies.solid[body], x, solids)
     q = (solids.per_spacing[0] / mobility) * change
-    for k in range(6):
-        arm = column(k, r)
-        response = (across * arm + (along - across) * n.dot(arm) * n) / mobility
-        for j in range(k, 6):
-            term = qd.cast(response.dot(column(j, r)), qd.f64) * 1048576.0  # 2²⁰
-            qd.atomic_add(bodies.system[42 * body + 6 * k + j], qd.cast(qd.round(term), qd.i64))
-        force = qd.cast(arm.dot(q), qd.f64) * 1073741824.0
-        qd.atomic_add(bodies.system[42 * body + 36 + k], qd.cast(qd.round(force), qd.i64))
+    add_contact(body, r, n, along / mobility, across / mobility, q, bodies)
+
+
+@qd.func
+def lever_at_start(body: qd.i32, x: vec3, solids: Solids, bodies: Bodies) -> vec3:
+    """From a body's centre of mass at the start of the step to x [spacings]."""
+    return solids.per_spacing[0] * (x - bodies.centre[body])
+
+
+@qd.func
+def way_of(body: qd.i32, r: vec3, bodies: Bodies) -> vec3:
+    """How far a body takes its point at lever r in this step, to first order in the turn [spacings]."""
+    way = vec3(bodies.twist[6 * body], bodies.twist[6 * body + 1], bodies.twist[6 * body + 2])
+    turn = vec3(bodies.twist[6 * body + 3], bodies.twist[6 * body + 4], bodies.twist[6 * body + 5])
+    return way + turn.cross(r)
 
 
 @qd.func
@@ -141,7 +167,7 @@ def _received(body: qd.i32, k: qd.i32, solids: Solids, bodies: Bodies) -> qd.f32
 
 
 @qd.func
-def _eliminate(body: qd.i32, bodies: Bodies):
+def eliminate(body: qd.i32, bodies: Bodies):
     """Solves the 6×6 system in work[0:36] for work[36:42], in place, by Gauss with pivots."""
     base = 48 * body
     for k in range(6):
@@ -188,7 +214,7 @@ def solve_bodies(solids: Solids, bodies: Bodies):
                     stiff = qd.cast(bodies.system[42 * b + 6 * qd.min(k, j) + qd.max(k, j)], qd.f64) / 1048576.0
                     entry += bodies.inverse[36 * b + 6 * i + k] * qd.cast(stiff, qd.f32)
                 bodies.work[base + 6 * i + j] = entry
-        _eliminate(b, bodies)
+        eliminate(b, bodies)
         _follow(b, 36, solids, bodies)
         for k in range(42):
             bodies.system[42 * b + k] = qd.cast(0, qd.i64)
@@ -225,6 +251,35 @@ def accept_impulses(solids: Solids, bodies: Bodies):
             bodies.system[42 * b + k] = qd.cast(0, qd.i64)
 
 
+@qd.func
+def _vector(mail: Floats, first: qd.i32) -> vec3:
+    return vec3(mail[first], mail[first + 1], mail[first + 2])
+
+
+@qd.func
+def _matrix(mail: Floats, first: qd.i32) -> mat3:
+    return qd.Matrix.rows([_vector(mail, first), _vector(mail, first + 3), _vector(mail, first + 6)])
+
+
+@qd.kernel(fastcache=True)
+def deliver(mail: Floats, solids: Solids, bodies: Bodies):
+    """What the host sent: bodies start their step."""
+    for b in range(bodies.number[0]):
+        base = 69 * b
+        solid = bodies.solid[b]
+        bodies.centre[b] = _vector(mail, base)
+        for k in range(36):
+            bodies.inverse[36 * b + k] = mail[base + 3 + k]
+        for k in range(6):
+            bodies.free[6 * b + k] = mail[base + 39 + k]
+            bodies.twist[6 * b + k] = mail[base + 39 + k]
+            solids.push[6 * b + k] = qd.cast(0, qd.i64)
+        solids.rotation0[solid] = _matrix(mail, base + 45)
+        solids.position0[solid] = _vector(mail, base + 54)
+        solids.rotation[solid] = _matrix(mail, base + 57)
+        solids.position[solid] = _vector(mail, base + 66)
+
+
 def unit_counts(push: np.ndarray) -> np.ndarray:
     """P (b, 6) in the units above from what the device counted."""
     return push.reshape(-1, 6).astype(np.float64) / 2.0**30
@@ -256,6 +311,7 @@ class BodySet:
         self.device.number.from_numpy(np.array([number], np.int32))
         self.device.solid.from_numpy(np.array(rigid.solid, np.int32))
         self._solids = solids
+        self._mail = allocate_array(qd.f32, LETTER * number)
         self.impulse = np.zeros((number, 6))  # of the fluid on the bodies in the last step, SI
         self._kept: Any = None
 
@@ -267,24 +323,34 @@ class BodySet:
         d, ones = self._spacing, np.ones(3)
         return np.concatenate([d * ones, ones]) / dt, self._mass * d * np.concatenate([ones, d * ones]) / dt
 
-    def predict(self, time: float, dt: float) -> Any:
-        """Sends the bodies on their way without fluid; returns where they would get: rotations, positions."""
+    def predict(self, time: float, dt: float) -> None:
+        """Sends the bodies on their way without fluid: one small message to the device."""
+        before = self.rigid.poses()
         found = self.rigid.predict(time, dt)
         twist, impulse = self.scales(dt)
-        inverse = found.inverse / twist[:, None] * impulse[None, :]
-        rows = (found.twist / twist).astype(np.float32).ravel()
-        self.device.centre.from_numpy(found.centre0.astype(np.float32))
-        self.device.inverse.from_numpy(np.ascontiguousarray(inverse, np.float32).ravel())
-        self.device.free.from_numpy(rows)
-        self.device.twist.from_numpy(rows)
-        self._solids.device.push.fill(0)
-        return found.rotation, found.position
+        number = len(self)
+        letter = np.concatenate(
+            [
+                found.centre0, (found.inverse / twist[:, None] * impulse).reshape(number, 36), found.twist / twist,
+                before[0].reshape(number, 9), before[1], found.rotation.reshape(number, 9), found.position,
+            ], axis=1,
+        )  # fmt: skip
+        self._mail.from_numpy(np.ascontiguousarray(letter, np.float32).ravel())
+        deliver(self._mail, self._solids.device, self.device)
 
     def commit(self, time: float, dt: float) -> None:
         """Takes what the fluid gave and lets the bodies move by it."""
         counted = self._solids.device.push.to_numpy()[: 6 * len(self)]
         self.impulse = -unit_counts(counted) * self.scales(dt)[1]
         self.rigid.commit(self.impulse, time, dt)
+
+    def places(self) -> dict[str, float]:
+        """Centres of mass [m] by name and axis."""
+        rotation, position = self.rigid.poses()
+        centre = position + np.einsum("bij,bj->bi", rotation, np.asarray(self.rigid.hearts, float))
+        names = [self._solids.solids[index].name.replace(" ", "_") or str(index) for index in self.rigid.solid]
+        return {f"body_{name}_{axis}": float(x) for name, row in zip(names, centre, strict=True)
+                for axis, x in zip("xyz", row, strict=True)}  # fmt: skip
 
     def remember(self) -> None:
         """Keeps the present state, to try again from here."""

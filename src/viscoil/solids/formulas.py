@@ -132,7 +132,15 @@ def _bowl(shape: dict[str, Any], q: np.ndarray) -> np.ndarray:
     return away - shape["thickness"] / 2
 
 
+def _cup(shape: dict[str, Any], q: np.ndarray) -> np.ndarray:
+    bottom, half, rho = shape["radius"], shape["height"] / 2, np.hypot(q[:, 0], q[:, 2])
+    top = shape.get("top_radius")  # left out: as wide as below
+    side = _to_side(rho, q[:, 1], bottom, bottom if top is None else top, half)
+    floor = np.hypot(np.maximum(rho - bottom, 0.0), q[:, 1] + half)
+    return np.minimum(side, floor) - shape["thickness"] / 2
+
+
 _FORMULAS = {
     "plane": _plane, "box": _box, "sphere": _sphere, "capsule": _capsule, "cylinder": _cylinder, "cone": _cone,
-    "funnel": _funnel, "torus": _torus, "bowl": _bowl,
+    "funnel": _funnel, "torus": _torus, "bowl": _bowl, "cup": _cup,
 }

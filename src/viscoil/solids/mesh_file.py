@@ -155,7 +155,7 @@ def _outwards(
     volume, size = mass_properties(vertices, turned).volume, np.ptp(vertices, axis=0)
     if volume <= FLAT * max(float(size.prod()), 1e-3 * float(size.max()) ** 3):
         box = f"{size[0]:.3g} × {size[1]:.3g} × {size[2]:.3g} m"
-        raise _bad(file, f"is flat: it encloses no volume ({volume:.2g} m³ within {box}); expected a body. Give sheets a thickness")
+        raise _bad(file, f"is flat: it encloses no volume ({volume:.2g} m³ within {box}); give sheets a thickness")
     return vertices, np.ascontiguousarray(turned, np.int32)
 
 

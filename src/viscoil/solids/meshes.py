@@ -183,6 +183,21 @@ def _bowl(shape: dict[str, Any], detail: int, extent: float) -> Mesh:
     return _revolved(_on_axis(np.concatenate([outside, over[1:-1], inside])), detail)
 
 
+def _cup(shape: dict[str, Any], detail: int, extent: float) -> Mesh:
+    """Under the floor, round its edge, up the outer wall, over the rim, and down again inside to the floor."""
+    bottom, h, wall = shape["radius"], shape["height"] / 2, shape["thickness"] / 2
+    top = shape.get("top_radius")
+    top = bottom if top is None else top
+    slant = np.arctan2(bottom - top, 2 * h)  # direction of the outer wall in the meridian plane
+    outwards = float(np.degrees(slant))
+    edge = _arc(wall, (bottom, -h), -90, outwards, detail // 2)
+    rim = _arc(wall, (top, h), outwards, outwards + 180, detail // 2)
+    # Inside, wall and floor meet where both are half a thickness away.
+    corner = bottom - wall * (1 + np.sin(slant)) / np.cos(slant)
+    inner = np.array([[corner, wall - h], [0.0, wall - h]])
+    return _revolved(np.concatenate([[[0.0, -h - wall]], edge, rim, inner]), detail)
+
+
 def _file(shape: dict[str, Any], detail: int, extent: float) -> Mesh:
     from viscoil.solids.mesh_file import load
 
@@ -251,5 +266,5 @@ def _contoured(library: Any, parts: list[Part], blend: float, inside: np.ndarray
 
 _MAKERS = {
     "plane": _plane, "box": _box, "sphere": _sphere, "capsule": _capsule, "cylinder": _cone, "cone": _cone,
-    "funnel": _funnel, "torus": _torus, "bowl": _bowl, "union": _union, "bear": _bear, "mesh": _file,
+    "funnel": _funnel, "torus": _torus, "bowl": _bowl, "cup": _cup, "union": _union, "bear": _bear, "mesh": _file,
 }

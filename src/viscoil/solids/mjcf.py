@@ -10,20 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from viscoil.extras import require
 from viscoil.solids.bulk import bulk_of
 from viscoil.solids.formulas import rotation_matrix
+from viscoil.solids.mujoco_kit import library, quaternion
 from viscoil.solids.pieces import Piece, pieces_of, walls_of
 
-PURPOSE = "to move rigid bodies"
 SOFTNESS = 0.008  # time over which a contact pushes back [s]: four of the longest steps below
 HEAVY = 1e4  # mass of what keyframes move, in masses of everything else
 NO_SLIP = 1e3  # a Coulomb coefficient that nothing overcomes
-
-
-def library() -> Any:
-    """The module mujoco, or one sentence that says how to install it."""
-    return require("mujoco", PURPOSE)
 
 
 @dataclass(frozen=True)
@@ -47,20 +41,19 @@ class Plan:
     spec: Any
     bodies: dict[int, str] = field(default_factory=dict)  # index of a solid that forces move -> name of its body
     keyed: dict[int, str] = field(default_factory=dict)  # index of a solid that keyframes move -> name of its body
+    still: dict[int, str] = field(default_factory=dict)  # index of a solid that nothing moves -> name of its body
     motors: list[MotorPlan] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-
-
-def quaternion(rotation: np.ndarray) -> np.ndarray:
-    """(w, x, y, z) of a rotation matrix."""
-    result = np.empty(4)
-    library().mju_mat2Quat(result, np.ascontiguousarray(rotation, float).ravel())
-    return result
 
 
 def called(solids: list[Any], index: int) -> str:
     """How messages call a solid."""
     return solids[index].name or f"solid {index}"
+
+
+def animated(solid: Any) -> bool:
+    """Whether keyframes or a figure's walk say where it is."""
+    return bool(solid.motion) or getattr(solid, "_path", None) is not None
 
 
 def start_pose(solid: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -76,6 +69,7 @@ def plan(scene: Any, solids: list[Any]) -> Plan:
     spec.option.integrator = kit.mjtIntegrator.mjINT_IMPLICITFAST
     spec.option.cone = kit.mjtCone.mjCONE_ELLIPTIC
     spec.option.impratio = 10.0  # friction holds instead of creeping
+    spec.option.disableflags |= int(kit.mjtDisableBit.mjDSBL_AUTORESET)
     spec.compiler.degree = False
     made = Plan(spec)
     by_name = {solid.name: index for index, solid in enumerate(solids) if solid.name}
@@ -115,9 +109,12 @@ def _add(made: Plan, solids: list[Any], index: int, by_name: dict[str, int], nod
         _add_mass(node, solid)
         _add_joint(made, node, solid, name, rotation)
         made.bodies[index] = name
-    elif solid.motion:
+    elif animated(solid):
         _add_heavy(node, weight)
         made.keyed[index] = name
+    else:
+        node.mocap = True  # hands may move it
+        made.still[index] = name
     _add_geoms(made, node, solids, index)
     return node
 
@@ -181,7 +178,7 @@ def _add_geoms(made: Plan, node: Any, solids: list[Any], index: int) -> None:
     solid = solids[index]
     if solid.body is not None and not solid.body.collides:
         return
-    pieces, note = walls_of(solid.shape) if solid.container else pieces_of(solid.shape, bool(solid.motion))
+    pieces, note = walls_of(solid.shape) if solid.container else pieces_of(solid.shape, animated(solid))
     if note:
         made.notes.append(f"{called(solids, index)}: {note}")
     friction = min(solid.body.friction, NO_SLIP) if solid.body is not None else 0.0

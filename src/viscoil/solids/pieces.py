@@ -80,6 +80,14 @@ def _hull(part: Part, moving: bool) -> tuple[list[Piece], str]:
     return [Piece("hull", vertices=vertices @ part.rotation.T + part.centre)], ""
 
 
+def _mesh(part: Part, moving: bool) -> tuple[list[Piece], str]:
+    from viscoil.solids.convex import mesh_pieces  # only scenes with meshes pay for it
+
+    hulls = mesh_pieces(part.shape["file"], part.shape.get("scale", 1.0))
+    found = [Piece("hull", vertices=points @ part.rotation.T + part.centre) for points in hulls]
+    return found, "" if len(found) == 1 else f"a mesh touches other solids as {len(found)} convex pieces"
+
+
 def _torus(part: Part, moving: bool) -> tuple[list[Piece], str]:
     """A ring of capsules."""
     big, tube = part.shape["radius"], part.shape["tube"]
@@ -128,9 +136,18 @@ def _bowl(part: Part, moving: bool) -> tuple[list[Piece], str]:
     return _sectors(part, profiles), f"a bowl touches other solids as {AROUND * BANDS} shards"
 
 
+def _cup(part: Part, moving: bool) -> tuple[list[Piece], str]:
+    s, half, wall = part.shape, part.shape["height"] / 2, part.shape["thickness"] / 2
+    top = s["radius"] if s.get("top_radius") is None else s["top_radius"]
+    staves = _sectors(part, [np.concatenate([_rim(s["radius"], -half, wall), _rim(top, half, wall)])])
+    under = part.centre - half * part.rotation[:, 1]
+    floor = Piece("cylinder", (float(s["radius"]), float(wall)), part.rotation @ TURN, under)
+    return [*staves, floor], f"a cup touches other solids as {AROUND} staves and a floor"
+
+
 _MAKERS: dict[str, Callable[[Part, bool], tuple[list[Piece], str]]] = {
     "plane": _plane, "box": _box, "sphere": _sphere, "capsule": _capsule, "cylinder": _cylinder, "cone": _hull,
-    "torus": _torus, "funnel": _funnel, "bowl": _bowl, "mesh": _hull,
+    "torus": _torus, "funnel": _funnel, "bowl": _bowl, "cup": _cup, "mesh": _mesh,
 }
 
 
@@ -152,7 +169,7 @@ def walls_of(shape: Any) -> tuple[list[Piece], str]:
         half = (high - low) / 2 + size / 2
         centre = frame @ np.array([*((low + high) / 2), reach + size / 2])
         found.append(Piece("box", (*map(float, half), size / 2), frame, centre))
-    if table["type"] in ("torus", "union", "bear", "funnel", "bowl", "mesh"):
+    if table["type"] in ("torus", "union", "bear", "funnel", "bowl", "cup", "mesh"):
         return found, "bodies inside it meet the convex hull of the hollow"
     return found, ""
 

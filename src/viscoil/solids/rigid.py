@@ -12,13 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from viscoil.solids.assembly import keyframed, rotation_matrix
-from viscoil.solids.mjcf import MotorPlan, called, library, plan, start_velocities, target
+from viscoil.errors import SimulationFailed
+from viscoil.solids.assembly import keyframed, path_of, rotation_matrix
+from viscoil.solids.mjcf import MotorPlan, called, plan, start_velocities, target
+from viscoil.solids.mujoco_kit import compiled, library, quaternion, rotation_vector
 from viscoil.solids.robots import attach, take_start
 
 LONGEST = 0.002  # of MuJoCo's own steps while something touches or is jointed [s]
 LARGEST_TURN = 0.02  # of a body in one of those steps [rad]: Euler's equations are integrated explicitly
 MOST_STEPS = 1000  # of MuJoCo in one step of the fluid
+FASTEST = 1e6  # of a body, m/s or rad/s: nothing faster is a solution
 SERVO_RATE = 100.0  # natural frequency of motors whose stiffness is not given [rad/s]
 
 
@@ -44,15 +47,6 @@ class _Motor:
     lead: float  # how much of the target's rate is added, so that a damped motor does not lag [s]
 
 
-def _turned(rotation: np.ndarray) -> np.ndarray:
-    """Rotation vector [rad] of a rotation matrix."""
-    quat, vector = np.empty(4), np.empty(3)
-    kit = library()
-    kit.mju_mat2Quat(quat, np.ascontiguousarray(rotation).ravel())
-    kit.mju_quat2Vel(vector, quat, 1.0)
-    return vector
-
-
 class RigidWorld:
     """All rigid bodies of a scene."""
 
@@ -67,7 +61,7 @@ class RigidWorld:
         for number, robot in enumerate(getattr(scene, "robot", ())):
             attach(made, robot, number, scene.up)
         self.notes = made.notes
-        self._model = model = made.spec.compile()
+        self._model = model = compiled(made.spec)
         self._data = kit.MjData(model)
         body = lambda name: kit.mj_name2id(model, kit.mjtObj.mjOBJ_BODY, name)  # noqa: E731
         self.solid = list(made.bodies)
@@ -75,6 +69,7 @@ class RigidWorld:
         self._body = np.array([body(made.bodies[index]) for index in self.solid], int)
         keyed = {index: int(model.body_jntadr[body(name)]) for index, name in made.keyed.items()}
         self._keyed = [(i, int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j])) for i, j in keyed.items()]
+        self._still = [(index, int(model.body_mocapid[body(name)])) for index, name in made.still.items()]
         roots = {body(name) for name in made.keyed.values()}
         self._carry = any(int(model.body_rootid[b]) in roots for b in self._body)
         self.masses = model.body_mass[self._body].copy()
@@ -89,6 +84,8 @@ class RigidWorld:
     # --- setting up ---------------------------------------------------------------------------------------------------
     def _keyframed_pose(self, index: int, time: float) -> tuple[np.ndarray, np.ndarray]:
         solid = self._solids[index]
+        if path := path_of(solid):
+            return path.pose(time)
         moved, turned = keyframed(solid.motion, solid.interpolation, time)
         turn = rotation_matrix(turned) @ rotation_matrix(solid.shape.rotation)
         return turn, np.asarray(solid.shape.position, float) + moved
@@ -166,7 +163,7 @@ class RigidWorld:
         self._advance(time, dt)
         rotation, position = self.poses()
         moved = self._data.xipos[self._body] - centre0
-        turned = np.array([_turned(a @ b.T) for a, b in zip(rotation, rotation0, strict=True)]).reshape(-1, 3)
+        turned = np.array([rotation_vector(a @ b.T) for a, b in zip(rotation, rotation0, strict=True)]).reshape(-1, 3)
         self.restore(before)
         return Prediction(rotation, position, centre0, np.concatenate([moved, turned], 1) / dt, inverse)
 
@@ -179,7 +176,16 @@ class RigidWorld:
             change = np.zeros((1, self._model.nv))
             self._kit.mj_solveM(self._model, self._data, change, push[None])
             self._data.qvel += change[0]
+            if not np.abs(self._data.qvel).max() < FASTEST:
+                worst = int(np.nan_to_num(np.abs(impulse), nan=np.inf).max(1).argmax())
+                raise SimulationFailed(
+                    f"{self.names[worst]}: fluid pushed it beyond all measure ({np.abs(impulse[worst]).max():.3g} N s)",
+                    time=time, cause="steps that are too long for the forces, or a body far too light for the fluid",
+                )  # fmt: skip
         self._advance(time, dt)
+        if not np.isfinite(self._data.qpos).all():
+            raise SimulationFailed("rigid bodies: positions are no longer numbers", time=time, cause="joints or contacts that "
+                                   "contradict each other, or motors that are too stiff")  # fmt: skip
 
     def _positions(self) -> None:
         """Everything that follows from positions alone, the mass matrix among it."""
@@ -214,6 +220,7 @@ class RigidWorld:
     def _steps(self, time: float, dt: float, number: int) -> None:
         kit, model, data = self._kit, self._model, self._data
         model.opt.timestep = dt / number
+        self._put_still(time + dt)
         for k in range(number):
             now = time + dt * k / number
             data.time = now
@@ -233,9 +240,15 @@ class RigidWorld:
             if then > now:
                 turn, shift = self._pose(index, then)
                 data.qvel[way : way + 3] = (shift - position) / (then - now)
-                data.qvel[way + 3 : way + 6] = rotation.T @ _turned(turn @ rotation.T) / (then - now)
+                data.qvel[way + 3 : way + 6] = rotation.T @ rotation_vector(turn @ rotation.T) / (then - now)
         if self._carry and np.any(data.qvel != before):
             self._leave_behind(data.qvel - before)
+
+    def _put_still(self, time: float) -> None:
+        """What stands still, unless hands are moving it."""
+        for index, row in self._still:
+            rotation, position = self._pose(index, time)
+            self._data.mocap_pos[row], self._data.mocap_quat[row] = position, quaternion(rotation)
 
     def _leave_behind(self, jump: np.ndarray) -> None:
         """Bodies that hang from what just changed its velocity by a jump keep their momentum along their own joints.

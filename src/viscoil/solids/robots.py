@@ -16,7 +16,9 @@ from viscoil.errors import SceneError
 from viscoil.keys import closest, did_you_mean
 from viscoil.solids.drag import degrees_of
 from viscoil.solids.formulas import rotation_matrix
-from viscoil.solids.mjcf import MotorPlan, Plan, add_servo, library, quaternion, target
+from viscoil.solids.meshes import mesh
+from viscoil.solids.mjcf import MotorPlan, Plan, add_servo, target
+from viscoil.solids.mujoco_kit import compiled, library, quaternion
 from viscoil.solids.pieces import TURN
 
 
@@ -35,7 +37,8 @@ class Link:
 
 def upright(file_up: str, scene_up: str) -> np.ndarray:
     """Turns the file's up axis into the scene's, about x: z-up to y-up sends (x, y, z) to (x, z, −y)."""
-    return rotation_matrix(((0.0, -90.0, 90.0)[(file_up != scene_up) * (1 if file_up == "z" else 2)], 0, 0))
+    degrees = 0.0 if file_up == scene_up else -90.0 if file_up == "z" else 90.0
+    return rotation_matrix((degrees, 0, 0))
 
 
 def read(robot: Any, number: int) -> Any:
@@ -150,7 +153,7 @@ def links(robot: Any, number: int, up: str) -> tuple[list[Link], list[str]]:
     made = Plan(kit.MjSpec())
     made.spec.compiler.degree = False
     attach(made, robot, number, up)
-    model = made.spec.compile()
+    model = compiled(made.spec)
     data = kit.MjData(model)
     take_start(model, data, made.motors)
     kit.mj_kinematics(model, data)
@@ -162,33 +165,30 @@ def links(robot: Any, number: int, up: str) -> tuple[list[Link], list[str]]:
         shape = _shape(model, touching or geoms, name, notes)
         if shape is not None:
             colour = robot.colour or tuple(float(c) for c in model.geom_rgba[(touching or geoms)[0], :3])
-            found.append(Link(name or f"{robot.title}/{body}", data.xmat[body].reshape(3, 3).copy(), data.xpos[body].copy(), shape,
-                              float(model.body_mass[body]), colour, bool(model.body_weldid[body])))  # fmt: skip
+            rotation, position = data.xmat[body].reshape(3, 3).copy(), data.xpos[body].copy()
+            moves = bool(model.body_weldid[body])
+            found.append(Link(name, rotation, position, shape, float(model.body_mass[body]), colour, moves))
     return found, notes
 
 
 def _shape(model: Any, geoms: list[int], name: str, notes: list[str]) -> dict[str, Any] | None:
-    kit = library()
-    parts, meshed = [], False
+    kit, parts = library(), []
     for geom in geoms:
         kind = kit.mjtGeom(model.geom_type[geom])
-        rotation = np.empty(9)
-        kit.mju_quat2Mat(rotation, model.geom_quat[geom])
-        part = _part(kind, model.geom_size[geom])
-        if part is None and kind not in (kit.mjtGeom.mjGEOM_MESH, kit.mjtGeom.mjGEOM_ELLIPSOID):
+        turn = np.empty(9)
+        kit.mju_quat2Mat(turn, model.geom_quat[geom])
+        turn = turn.reshape(3, 3)
+        if kind in (kit.mjtGeom.mjGEOM_MESH, kit.mjtGeom.mjGEOM_ELLIPSOID):
+            part = {"type": "mesh", "file": _written(*_triangles(model, geom, name, notes))}
+        else:
+            part = _part(kind, model.geom_size[geom])
+            turn = turn if kind == kit.mjtGeom.mjGEOM_BOX else turn @ TURN.T
+        if part is None:
             notes.append(f"{name}: geometry of the kind {kind.name.removeprefix('mjGEOM_').lower()} is left out")
             continue
-        along = rotation.reshape(3, 3) if part is None or part["type"] == "box" else rotation.reshape(3, 3) @ TURN.T
-        meshed = meshed or part is None
-        parts.append((geom, part, along, model.geom_pos[geom].copy()))
-    if not parts:
-        return None
-    if meshed:
-        return {"type": "mesh", "file": _written(model, parts)}
-    placed = [
-        {**part, "rotation": degrees_of(along), "position": tuple(float(x) for x in place)} for _, part, along, place in parts
-    ]
-    return {"type": "union", "parts": placed}
+        place = tuple(float(x) for x in model.geom_pos[geom])
+        parts.append({**part, "rotation": degrees_of(turn), "position": place})
+    return {"type": "union", "parts": parts} if parts else None
 
 
 def _part(kind: Any, size: np.ndarray) -> dict[str, Any] | None:
@@ -206,27 +206,32 @@ def _part(kind: Any, size: np.ndarray) -> dict[str, Any] | None:
     return {"type": "plane"} if kind == kit.mjtGeom.mjGEOM_PLANE else None
 
 
-def _written(model: Any, parts: list[Any]) -> str:
-    """A link with meshes as one file in the cache, named by its content."""
+def _triangles(model: Any, geom: int, name: str, notes: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and triangles of a mesh or ellipsoid in the geometry's frame; of an open mesh, those of its convex hull."""
+    if model.geom_dataid[geom] < 0:
+        vertices, triangles = mesh({"type": "sphere", "radius": 1.0})
+        return vertices * model.geom_size[geom], triangles
+    asset = int(model.geom_dataid[geom])
+    first, number = int(model.mesh_vertadr[asset]), int(model.mesh_vertnum[asset])
+    begin, count = int(model.mesh_faceadr[asset]), int(model.mesh_facenum[asset])
+    vertices, triangles = model.mesh_vert[first : first + number].copy(), model.mesh_face[begin : begin + count].copy()
+    _, welded = np.unique(vertices, axis=0, return_inverse=True)
+    corner = welded.reshape(-1)[triangles]
+    edges = np.sort(np.concatenate([corner[:, [0, 1]], corner[:, [1, 2]], corner[:, [2, 0]]]), 1)
+    if (np.unique(edges, axis=0, return_counts=True)[1] % 2).any() and model.mesh_graphadr[asset] >= 0:
+        notes.append(f"{name}: a mesh of it is open, so fluid meets its convex hull")
+        graph = model.mesh_graph[int(model.mesh_graphadr[asset]) :]
+        corners, faces = int(graph[0]), int(graph[1])
+        begin = 2 + 3 * corners + 3 * faces
+        triangles = graph[begin : begin + 3 * faces].reshape(-1, 3).copy()
+    return vertices, triangles
+
+
+def _written(vertices: np.ndarray, triangles: np.ndarray) -> str:
+    """A mesh as a file in the cache, named by its content."""
     import trimesh  # only robots with meshes pay for it
 
-    from viscoil.solids.meshes import mesh
-
-    kit, pieces = library(), []
-    for geom, part, along, place in parts:
-        if part is not None:
-            vertices, triangles = mesh(part)
-        elif model.geom_type[geom] == kit.mjtGeom.mjGEOM_ELLIPSOID:
-            vertices, triangles = mesh({"type": "sphere", "radius": 1.0})
-            vertices = vertices * model.geom_size[geom]
-        else:
-            asset = int(model.geom_dataid[geom])
-            first, number = int(model.mesh_vertadr[asset]), int(model.mesh_vertnum[asset])
-            begin, count = int(model.mesh_faceadr[asset]), int(model.mesh_facenum[asset])
-            vertices, triangles = model.mesh_vert[first : first + number], model.mesh_face[begin : begin + count]
-        pieces.append(trimesh.Trimesh(np.asarray(vertices, float) @ along.T + place, np.asarray(triangles), process=False))
-    whole = trimesh.util.concatenate(pieces)
-    content = bytes(whole.export(file_type="ply"))
+    content = bytes(trimesh.Trimesh(vertices, triangles, process=False).export(file_type="ply"))
     folder = Path(os.environ.get("VISCOIL_CACHE") or Path.home() / ".cache" / "viscoil") / "links"
     path = folder / f"{hashlib.sha256(content).hexdigest()[:24]}.ply"
     if not path.is_file():

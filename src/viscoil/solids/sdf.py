@@ -11,7 +11,7 @@ import quadrants as qd
 from viscoil.particles import Floats, Ints, Longs, Matrices, Vectors, vec3
 
 KINDS = {"plane": 0, "box": 1, "sphere": 2, "capsule": 3, "cylinder": 4, "cone": 5, "funnel": 6, "torus": 7, "bowl": 8,
-         "mesh": 9}  # fmt: skip
+         "mesh": 9, "cup": 10}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,18 @@ def bowl(rho: qd.f32, y: qd.f32, rim: qd.f32, ball: qd.f32, cut: qd.f32, thickne
 
 
 @qd.func
+def cup(rho: qd.f32, y: qd.f32, bottom: qd.f32, top: qd.f32, half: qd.f32, thickness: qd.f32) -> qd.f32:
+    """A funnel with a floor: everything closer than half the thickness to its side or to the disc at y = −half."""
+    floor = qd.sqrt(qd.max(rho - bottom, 0.0) ** 2 + (y + half) ** 2) - 0.5 * thickness
+    return qd.min(floor, funnel(rho, y, bottom, top, half, thickness))
+
+
+@qd.func
 def mesh(q: vec3, part: qd.i32, parts: Parts) -> qd.f32:
     """φ of a mesh, linear between the nodes of its grid. Outside the grid a lower bound.
 
     The nearest point c of the grid's box is between x and any point m of the mesh: (x − c)·(c − m) ≥ 0, and therefore
-    |x − m|² ≥ |x − c|² + |c − m|².
+    |x − m|² ≥ |x − c|² + |c − m|². A tenth of a cell is taken off what was interpolated at c, which may be a little too much.
     """
     cell = parts.size[4 * part + 3]
     first = parts.nodes[4 * part]
@@ -148,7 +155,8 @@ def mesh(q: vec3, part: qd.i32, parts: Parts) -> qd.f32:
         phi += qd.select(i == 1, share[0], 1.0 - share[0]) * qd.select(j == 1, share[1], 1.0 - share[1]) * along
     beyond = cell * (inner - held).norm()
     if beyond > 0.0:
-        phi = qd.sqrt(phi * phi + beyond * beyond)
+        held_back = qd.max(phi - 0.1 * cell, 0.0)
+        phi = qd.sqrt(held_back * held_back + beyond * beyond)
     return phi
 
 
@@ -181,6 +189,8 @@ def part_distance(part: qd.i32, point: vec3, parts: Parts) -> qd.f32:
         phi = bowl(rho, q[1] + 0.5 * b - c, a, c, b - c, d)
     elif kind == 9:
         phi = mesh(q, part, parts)
+    elif kind == 10:
+        phi = cup(rho, q[1], a, b, c, d)
     return phi
 
 

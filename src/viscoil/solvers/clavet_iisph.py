@@ -56,6 +56,8 @@ def _displace_stage(p: Particles, k: StepNumbers, s: Scratch, predicted: Vectors
 class ClavetIISPH(IISPH):
     """The solver."""
 
+    couples = False
+    samples_couple = False
     stages = ("integrate", "neighbours", "density", "smoothing", "correction", "pressure", "finish")
 
     def resize(self, capacity: int) -> None:
@@ -86,4 +88,4 @@ class ClavetIISPH(IISPH):
         with world.stages("pressure"):
             self._solve_pressure(world, x, k, c, advected=self.params.reading == 2)
         with world.stages("finish"):
-            self._finish(world, k)
+            self._finish(world, k, c)

@@ -6,40 +6,34 @@ conjugate gradients finish the first projection, and the second one no longer ch
 """
 
 import math
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import quadrants as qd
 
 from viscoil import backend
-from viscoil.constraints.conformation import Substances, gradient_corrections, gradient_of, substances_of
-from viscoil.constraints.contact import clearance, resolve_all
+from viscoil.constraints.body_projection import allocate_rows
+from viscoil.constraints.conformation import Substances, gradient_of, substances_of
+from viscoil.constraints.contact import gauge_contacts, resolve_all
 from viscoil.constraints.density import DensityNumbers, correction_of, multiplier_of, plain_density
 from viscoil.constraints.friction import pair_factor
-from viscoil.constraints.velocity_projection import (
-    Projection,
-    ProjectionNumbers,
-    advance,
-    allowed,
-    begin_round,
-    bulk_pressures,
-    first_stride,
-    images,
-    remember,
-    residuals,
-    set_up,
-    steer,
-    stride,
-)
-from viscoil.constraints.wall_friction import nearest_wall
+from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers, allowed
 from viscoil.constraints.walls import wall_density
-from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Uploaded, Vectors, allocate_array, mat3, vec3
+from viscoil.particles import Flag, Ints, Particles, Uploaded, Vectors, allocate_array, mat3, vec3
+from viscoil.solids.coupling import Bodies, approach, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
+from viscoil.solvers.dcpbd_projection import (
+    Scratch,
+    estimate_stage,
+    gradients_stage,
+    predict_stage,
+    prepare_stage,
+    strides_stage,
+)
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.sums import Sums, allocate_sums, chunk_totals, grand_total, hand_in, padded, total_on_host, workers
+from viscoil.sph.sums import Sums, allocate_sums, chunk_totals, hand_in, padded, total_on_host
 from viscoil.steps.conformation import next_conformation
-from viscoil.steps.integrate import corrected_velocities, moved
+from viscoil.steps.integrate import corrected_velocities
 from viscoil.steps.spreading import SpreadingNumbers, spread_and_commit
 from viscoil.units import Count, Quantity, Slider
 
@@ -59,7 +53,8 @@ class DCPBDParams(SolverParams):
     iterations: Annotated[int, Count(at_least=1, at_most=1000), Slider(1, 40)] = 5
     """iterations of the density constraint per step"""
     projection: Literal["cg", "chebyshev", "jacobi"] = "cg"
-    """how velocities are projected: conjugate gradients, Chebyshev's iteration, or Jacobi's as in the paper"""
+    """how velocities are projected: conjugate gradients, Chebyshev's iteration, or Jacobi's as in the paper. With bodies that
+    fluid can move always conjugate gradients"""
     velocity_iterations: Annotated[int, Count(at_least=1, at_most=1000), Slider(1, 200)] = 100
     """most iterations of the velocity projection per step"""
     velocity_tolerance: Annotated[float, Quantity("number", above=0.0, at_most=0.5), Slider(1e-4, 0.3, log=True)] = 0.01
@@ -71,171 +66,21 @@ class DCPBDParams(SolverParams):
     """how strongly particles of strained fluid are spread evenly; 0 = not at all, and stretched ropes tear"""
 
 
-@dataclass(frozen=True)
-class Scratch:
-    """Memory of one step besides the projection's."""
-
-    predicted: Vectors  # x* [m]; twice the capacity, because the density iterations go back and forth between two halves
-    wall_gradient: Vectors  # [1/m]
-    multiplier: Floats  # of the density constraint [m²]
-    clear: Floats  # at least this far from all solids [m]
-    inverse: Matrices  # B⁻¹
-    clamped: Ints  # eigenvalues of Q that were brought back
-    half: Ints  # that the next density iteration reads: before its multipliers, after them
-
-
 @qd.func(requires_top_level=True)
-def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection):
-    """u* and x*. Contact comes later: what falls far in a step would be flattened before its strain is seen."""
-    for i in range(k.count[0]):
-        gravity = vec3(k.gx[0], k.gy[0], k.gz[0])
-        x = moved(i, p, k.dt[0], gravity, solids)
-        clear = 1e30
-        free = (x - p.position[i]) / k.dt[0]
-        if p.inverse_mass[i] > 0.0:
-            free = p.velocity[i] + k.dt[0] * gravity
-            path = (x - p.position[i]).norm()
-            clear = clearance(p.position[i], k.solids[0], solids, parts) - path
-            if clear < k.support[0]:
-                clear = qd.min(clear, clearance(x, k.solids[0], solids, parts))
-        v.free[i] = free
-        v.u[i] = free
-        v.held[i] = 0
-        s.predicted[i] = x
-        s.clear[i] = clear
-        if i == 0:
-            v.progress[2] = 0
-
-
-@qd.func(requires_top_level=True)
-def _hold(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection):
-    """Who touches a solid keeps the velocity that contact leaves it; whom a wall would have to pull is let go."""
-    for i in range(k.count[0]):
-        if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0]:
-            if (v.held[i] == 1 or v.held[i] == 2) and v.normal[i].dot(v.residual[i]) > 0.0:
-                v.held[i] = 0
-            if v.held[i] == 0 or v.held[i] == 3:
-                wanted = p.position[i] + k.dt[0] * v.u[i]
-                reached = resolve_all(wanted, p.position[i], k.radius[0], k.solids[0], solids, parts, 0.0)
-                clings, n, rough, wall = nearest_wall(reached, k.dt[0], k.radius[0], k.solids[0], solids, parts)
-                v.normal[i] = n
-                v.held[i] = 0
-                if (reached - wanted).norm() > 1e-4 * k.radius[0]:
-                    v.held[i] = qd.select(rough > 1e6, 2, 1)
-                    v.u[i] = (reached - p.position[i]) / k.dt[0]
-                elif clings == 1:
-                    v.held[i] = 3
-                    v.u[i] = wall + n * n.dot(v.u[i] - wall)
-
-
-@qd.func(requires_top_level=True)
-def _begin(
-    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, uniform: qd.template(), even: qd.template(),
-    periodic: qd.template(),
-):  # fmt: skip
-    """What a round of the velocity projection starts from: who is held, and b − A u."""
-    _hold(p, k, solids, parts, s, v)
-    bulk_pressures(v.u, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
-    residuals(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, sums, uniform, even, periodic)
-    begin_round(left, k.count[0], c, v, sums)
-
-
-@qd.func(requires_top_level=True)
-def _iterate(
-    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    s: Scratch, v: Projection, sums: Sums, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
-):  # fmt: skip
-    """One iteration of conjugate gradients."""
-    bulk_pressures(v.search, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
-    images(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, sums, uniform, even, periodic)
-    steer(left, k.count[0], c, v, sums)
-    advance(p, k.count[0], v)
+def _meet_bodies(
+    x: Vectors, p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch
+):
+    """Bodies yield to what pushes into them, before particles are put out."""
+    gauge_contacts(x, p.position, p.inverse_mass, k.count[0], k.radius[0], s.clear, k.support[0], solids, parts, bodies)
+    solve_bodies(solids, bodies)
+    approach(s.clear, k.count[0], bodies)
 
 
 @qd.kernel(graph=True, fastcache=True)
-def _predict_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection):
-    _predict(p, k, solids, parts, s, v)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _prepare_stage(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers, s: Scratch,
-    v: Projection, elastic: qd.Template, periodic: qd.Template,
+def _settle_stage(
+    p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, v: Projection, sums: Sums,
+    coupled: qd.Template,
 ):  # fmt: skip
-    """Viscosities, and what the material remembers."""
-    if qd.static(elastic):
-        gradient_corrections(p, s.predicted, k.count[0], near, torus, k.support[0], 6, s.inverse, periodic)
-    set_up(p, k.count[0], k.dt[0], m, c, s.inverse, v, elastic)
-    if qd.static(elastic):
-        remember(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], v, periodic)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _gradients_stage(
-    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, uniform: qd.Template, even: qd.Template,
-    periodic: qd.Template,
-):  # fmt: skip
-    """One round of the velocity projection by conjugate gradients: u* → u**."""
-    _begin(left, p, k, near, torus, m, c, solids, parts, s, v, sums, uniform, even, periodic)
-    while qd.graph.do_while(left):
-        _iterate(left, p, k, near, torus, m, c, s, v, sums, uniform, even, periodic)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _strides_stage(
-    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums, uniform: qd.Template, even: qd.Template,
-    periodic: qd.Template,
-):  # fmt: skip
-    """The same by Chebyshev's or Jacobi's iteration, two at a time: directions go back and forth between two arrays."""
-    _begin(left, p, k, near, torus, m, c, solids, parts, s, v, sums, uniform, even, periodic)
-    first_stride(left, p, k.count[0], c, v)
-    while qd.graph.do_while(left):
-        bulk_pressures(v.search, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
-        stride(
-            left, v.search, v.direction, p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, False,
-            uniform, even, periodic,
-        )  # fmt: skip
-        bulk_pressures(v.direction, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
-        stride(
-            left, v.direction, v.search, p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, True,
-            uniform, even, periodic,
-        )  # fmt: skip
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _estimate_stage(
-    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    s: Scratch, v: Projection, sums: Sums, number: Ints, uniform: qd.Template, even: qd.Template, periodic: qd.Template,
-):  # fmt: skip
-    """The largest eigenvalue of w A, by power iteration from velocities that alternate wildly: into scalars[4]."""
-    for i in range(k.count[0]):
-        v.residual[i] = vec3(0.0)
-        v.search[i] = vec3(0.0)
-        if p.inverse_mass[i] > 0.0:
-            mixed = qd.cast(p.id[i], qd.u32) * qd.u32(0x9E3779B1)
-            mixed = (mixed ^ (mixed >> 15)) * qd.u32(0x85EBCA77)
-            for axis in qd.static(range(3)):
-                v.search[i][axis] = qd.cast((mixed >> (10 * axis)) & 1023, qd.f32) / 511.5 - 1.0
-        if i == 0:
-            left[()] = number[0]
-    while qd.graph.do_while(left):
-        bulk_pressures(v.search, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
-        images(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, sums, uniform, even, periodic)
-        qd.loop_config(block_dim=256)
-        for worker in range(qd.static(workers())):
-            total = grand_total(worker, k.count[0], sums)
-            if worker == 0:
-                v.scalars[4] = total[1] / qd.max(total[2], 1e-30)
-                left[()] = qd.max(left[()] - 1, 0)
-        for i in range(k.count[0]):
-            v.search[i] = p.inverse_mass[i] * v.image[i] / qd.max(v.scalars[4], 1e-30)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _settle_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection, sums: Sums):
     """x** = x⁰ + Δt u**; where that aimed at is kept in ``free``. Accounts of what the projection left: r·wr, u·r and the
     power of the friction, Δt u·F(u) = u·(r − (u* − u)/w)."""
     qd.loop_config(block_dim=256)
@@ -253,14 +98,26 @@ def _settle_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s:
                 x = p.position[i] + k.dt[0] * u
                 v.free[i] = x
                 s.clear[i] -= (x - s.predicted[i]).norm()
-                if s.clear[i] < k.support[0]:
-                    x = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
+                if qd.static(not coupled):  # noqa: SIM102 (decided when compiled)
+                    if s.clear[i] < k.support[0]:
+                        x = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
                 s.predicted[i] = x
             s.predicted[s.predicted.shape[0] // 2 + i] = s.predicted[i]
             if i == 0:
                 s.half[0] = k.iterations[0] % 2  # so that the last iteration writes the first half
         hand_in(i, k.count[0], account, sums)
     chunk_totals(k.count[0], sums)
+    if qd.static(coupled):
+        _meet_bodies(s.predicted, p, k, solids, parts, bodies, s)
+        for i in range(k.count[0]):
+            if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0]:
+                x = resolve_all(
+                    s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i]
+                )
+                s.predicted[i] = x
+                s.predicted[s.predicted.shape[0] // 2 + i] = x
+        settle_bodies(solids, bodies)
+        approach(s.clear, k.count[0], bodies)
 
 
 @qd.func(requires_top_level=True)
@@ -291,9 +148,12 @@ def _weigh(
 @qd.func(requires_top_level=True)
 def _move(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, s: Scratch, walled: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    parts: Parts, bodies: Bodies, s: Scratch, trial: Vectors, coupled: qd.template(), walled: qd.template(),
+    uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """x* ← x* + Δx, and contact: from one half of the array to the other, so that all read what was there before."""
+    """x* ← x* + Δx, and contact: from one half of the array to the other, so that all read what was there before.
+
+    With bodies places without contact go through ``trial``."""
     for i in range(k.count[0]):
         length = s.predicted.shape[0] // 2
         first = s.half[1] * length
@@ -305,25 +165,39 @@ def _move(
             change = correction_of(i, p, s.predicted, first, near, torus, c, s.multiplier, toward, 1, uniform, periodic)
             place += change
             s.clear[i] -= change.norm()
-            if s.clear[i] < k.support[0]:
-                place = resolve_all(place, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
-        s.predicted[length - first + i] = place
+            if qd.static(not coupled):  # noqa: SIM102 (decided when compiled)
+                if s.clear[i] < k.support[0]:
+                    place = resolve_all(place, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
+        if qd.static(coupled):
+            trial[i] = place
+        else:
+            s.predicted[length - first + i] = place
         if i == 0:
             s.half[0] = 1 - s.half[1]
             left[()] = qd.max(left[()] - 1, 0)
+    if qd.static(coupled):
+        _meet_bodies(trial, p, k, solids, parts, bodies, s)
+        for i in range(k.count[0]):
+            place = trial[i]
+            if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0]:
+                place = resolve_all(place, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
+            s.predicted[s.half[0] * (s.predicted.shape[0] // 2) + i] = place
+        settle_bodies(solids, bodies)
+        approach(s.clear, k.count[0], bodies)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _solve_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, s: Scratch, walled: qd.Template, uniform: qd.Template, periodic: qd.Template,
+    parts: Parts, bodies: Bodies, s: Scratch, trial: Vectors, coupled: qd.Template, walled: qd.Template,
+    uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """x** → x: density and contact."""
     for _ in range(1):
         left[()] = k.iterations[0]
     while qd.graph.do_while(left):
         _weigh(p, k, near, torus, c, solids, parts, s, walled, uniform, periodic)
-        _move(left, p, k, near, torus, c, solids, parts, s, walled, uniform, periodic)
+        _move(left, p, k, near, torus, c, solids, parts, bodies, s, trial, coupled, walled, uniform, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -349,6 +223,7 @@ class DCPBD(Method):
     )
     stages = ("integrate", "neighbours", "project", "solve", "velocity")
     leads_nozzles = True  # stress has to hold on to what is still in the pipe
+    couples = True
     evolves = ("conformation",)  # fields besides position and velocity that a step changes
 
     def __init__(self, params: DCPBDParams, world: Any):
@@ -360,6 +235,7 @@ class DCPBD(Method):
         self._power.fill(POWER_ITERATIONS)
         self.substances: Any = None
         self._elastic = self._even = False
+        self._bodies, self._rows = 0, allocate_rows(0)
         self._largest: float | None = None
         self._iterations = self._count = 0
         self.resize(max(world.capacity, 1))
@@ -376,7 +252,7 @@ class DCPBD(Method):
         )
         self.projection = Projection(
             **{name: allocate_array(vec3, capacity) for name in PROJECTION_VECTORS},
-            held=allocate_array(qd.i32, capacity),
+            **{name: allocate_array(qd.i32, capacity) for name in ("held", "holder")},
             **{name: allocate_array(qd.f32, capacity) for name in ("viscosity", "bulk")},
             stress=allocate_array(mat3, capacity),
             scalars=allocate_array(qd.f32, 8),
@@ -415,7 +291,7 @@ class DCPBD(Method):
     def _estimate(self, world: Any, k: Any, variant: tuple[bool, ...]) -> None:
         """The largest eigenvalue of the projection's matrix, once per frame, for those that need it."""
         near, torus, v = world.neighbors.list, world.neighbors.torus, self.projection
-        _estimate_stage(
+        estimate_stage(
             backend.loop_counter(), world.particles, k, near, torus, self.substances, self._numbers(world), self.scratch, v,
             self.sums, self._power, *variant,
         )  # fmt: skip
@@ -430,22 +306,32 @@ class DCPBD(Method):
         spreading = self._spreading.set(spacing=world.spacing, strength=c.spreading)
         self._count, self._iterations = world.count, self._iterations + c.iterations
         variant = (world.uniform, self._even, periodic)
+        bodies, coupled = world.solids.bodies_device, world.solids.coupled
+        if coupled and self._bodies != len(world.solids.bodies):
+            self._bodies = len(world.solids.bodies)
+            self._rows = allocate_rows(self._bodies)
         with world.stages("integrate"):
-            _predict_stage(p, k, solids, parts, s, v)
+            predict_stage(p, k, solids, parts, s, v)
         with world.stages("neighbours"):
             world.neighbors.find(s.predicted, p, world.count)
         with world.stages("project"):
             rounds = self.rounds(world, dt)
-            _prepare_stage(p, k, near, torus, m, self._numbers(world, rounds), s, v, self._elastic, periodic)
-            if c.projection != "cg" and self._largest is None:
+            prepare_stage(p, k, near, torus, m, self._numbers(world, rounds), s, v, self._elastic, periodic)
+            gradients = c.projection == "cg" or coupled
+            if not gradients and self._largest is None:
                 self._estimate(world, k, variant)
             numbers = self._numbers(world, rounds)
-            project = _gradients_stage if c.projection == "cg" else _strides_stage
             for _ in range(rounds):
-                project(left, p, k, near, torus, m, numbers, solids, parts, s, v, sums, *variant)
-            _settle_stage(p, k, solids, parts, s, v, sums)
+                args = left, p, k, near, torus, m, numbers, solids, parts, bodies, s, v, self._rows, sums
+                if gradients:
+                    gradients_stage(*args, coupled, *variant)
+                else:
+                    strides_stage(*args, *variant)
+            _settle_stage(p, k, solids, parts, bodies, s, v, sums, coupled)
         with world.stages("solve"):
-            _solve_stage(left, p, k, near, torus, density, solids, parts, s, walled, world.uniform, periodic)
+            _solve_stage(
+                left, p, k, near, torus, density, solids, parts, bodies, s, v.search, coupled, walled, world.uniform, periodic
+            )
         with world.stages("velocity"):
             _finish_stage(p, k, near, torus, m, spreading, s, v, world.status, self._elastic, periodic)
 

@@ -18,6 +18,7 @@ from viscoil.constraints.pressure import PressureField, PressureNumbers, kept
 from viscoil.errors import SceneError
 from viscoil.particles import Carried, Table, Uploaded, allocate_array, vec3
 from viscoil.solvers.events import SpringEvent
+from viscoil.solvers.iisph_bodies import finish_with_bodies_stage
 from viscoil.solvers.iisph_matter import (
     CALM,
     STABLE,
@@ -115,12 +116,22 @@ class IISPHParams(SolverParams):
     sample_gain: ClassVar[float] = 1.14  # with mirrored pressure a column then neither sinks nor swells, measured
 
 
+def _beside_bodies(capacity: int) -> dict[str, Any]:
+    """Rows of the pressure field that only bodies need which fluid can move."""
+    return {
+        "body": allocate_array(qd.i32, capacity), "by_body": allocate_array(vec3, capacity),
+        "of_body": allocate_array(qd.f32, capacity), "braked": allocate_array(vec3, capacity),
+    }  # fmt: skip
+
+
 class IISPH(Method):
     """The solver. Bonds and pressures last, so the world carries them."""
 
     honours = frozenset({"density", "viscosity", "relaxation_time", "modulus", "solvent_viscosity", "yield_strain"})
     leads_nozzles = True
     measures_volume = True
+    couples = True
+    samples_couple = True
     stages = ("integrate", "neighbours", "density", "correction", "smoothing", "pressure", "finish")
 
     def __init__(self, params: IISPHParams, world: Any):
@@ -177,6 +188,7 @@ class IISPH(Method):
                 for name in ("density", "diagonal", "source", "pressure", "wall", "flux", "grip")
             },
             **{name: allocate_array(qd.f32, 1) for name in SLOPES},
+            **_beside_bodies(capacity if self._world.solids.coupled else 1),
             used=allocate_array(qd.i32, 2),
             error=allocate_array(qd.f32, 1),
         )
@@ -313,7 +325,7 @@ class IISPH(Method):
         with world.stages("pressure"):
             self._solve_pressure(world, world.particles.position, k, c, advected=True)
         with world.stages("finish"):
-            self._finish(world, k)
+            self._finish(world, k, c)
 
     def _numbers(self, world: Any, dt: float) -> tuple[StepNumbers, PressureNumbers]:
         p = self.params
@@ -327,16 +339,19 @@ class IISPH(Method):
 
     def _advect(self, world: Any, k: StepNumbers) -> None:
         """v_adv = v + Δt g."""
-        advect_stage(world.particles, k, world.solids.device, self.scratch)
+        advect_stage(world.particles, k, world.solids.device, self.scratch, world.solids.coupled)
 
     def _weigh(self, world: Any, x: Any, k: StepNumbers, c: PressureNumbers) -> None:
         """Densities at ``x`` and what walls contribute there."""
         entries = world.neighbors.list.index.shape[0]
         if kept() and self.field.slope_x.shape[0] != entries:  # lists have become longer
             self.field = replace(self.field, **{name: allocate_array(qd.f32, entries) for name in SLOPES})
+        if world.solids.coupled and self.field.body.shape[0] != (capacity := self.field.wall.shape[0]):
+            self.field = replace(self.field, **_beside_bodies(capacity))
         weigh_stage(
             world.particles, x, k, world.neighbors.list, world.neighbors.torus, c, world.solids.device, world.solids.parts,
-            self.scratch, self.field, world.boundary_count > 0, self._walled(world), world.uniform, world.neighbors.periodic,
+            world.solids.bodies_device, self.scratch, self.field, world.boundary_count > 0, self._walled(world),
+            world.solids.coupled, world.uniform, world.neighbors.periodic,
         )  # fmt: skip
 
     def _walled(self, world: Any) -> bool:
@@ -359,21 +374,29 @@ class IISPH(Method):
         passes, numbers = self._passes(dt)
         for number in range(passes):
             smooth_stage(
-                world.particles, k, world.neighbors.list, world.neighbors.torus, numbers, self.scratch, self.field, number > 0,
-                self.params.xsph_central, self._enclosed(world), len(self._matter) == 1, world.uniform,
-                world.neighbors.periodic,
+                world.particles, k, world.neighbors.list, world.neighbors.torus, numbers, self.scratch, self.field,
+                world.solids.device, world.solids.bodies_device, number > 0, self.params.xsph_central, self._enclosed(world),
+                world.solids.coupled, len(self._matter) == 1, world.uniform, world.neighbors.periodic,
             )  # fmt: skip
 
     def _solve_pressure(self, world: Any, x: Any, k: StepNumbers, c: PressureNumbers, advected: bool) -> None:
         """p = IISPH(ṽ) at ``x``."""
         pressure_stage(
             backend.loop_counter(), world.particles, x, k, world.neighbors.list, world.neighbors.torus, c, self.scratch,
-            world.carried["pressure"].array, self.field, self._sums, self._enclosed(world), advected,
-            self.params.tolerance > 0, world.uniform, world.neighbors.periodic,
+            world.carried["pressure"].array, self.field, self._sums, world.solids.device, world.solids.bodies_device,
+            self._enclosed(world), advected, self.params.tolerance > 0, world.solids.coupled, world.uniform,
+            world.neighbors.periodic,
         )  # fmt: skip
 
-    def _finish(self, world: Any, k: StepNumbers) -> None:
+    def _finish(self, world: Any, k: StepNumbers, c: PressureNumbers) -> None:
         """v = ṽ + Δt a, x ← x + Δt v."""
+        if world.solids.coupled:
+            finish_with_bodies_stage(
+                world.particles, k, c, world.neighbors.torus, world.solids.device, world.solids.parts,
+                world.solids.bodies_device, self.scratch, world.carried["pressure"].array, self.field, world.status,
+                world.neighbors.periodic,
+            )  # fmt: skip
+            return
         finish_stage(
             world.particles, k, world.neighbors.torus, world.solids.device, world.solids.parts, self.scratch,
             world.carried["pressure"].array, self.field, world.status, self._enclosed(world), world.neighbors.periodic,

@@ -16,12 +16,13 @@ from viscoil.constraints.pressure import (
     weigh,
 )
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
+from viscoil.solids.coupling import Bodies, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import StepNumbers
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.sums import Sums
 from viscoil.steps.integrate import finite, moved, wrapped
-from viscoil.steps.smooth_velocities import SmoothingNumbers, smooth_velocities
+from viscoil.steps.smooth_velocities import SmoothingNumbers, meet_clinging_bodies, smooth_velocities
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,15 @@ class Scratch:
 
 
 @qd.kernel(graph=True, fastcache=True)
-def advect_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch):
-    """v_adv = v + Δt g; boundary samples move with their solids."""
+def advect_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch, coupled: qd.Template):
+    """v_adv = v + Δt g; boundary samples move with their solids, and begin where those are that fluid can move."""
     for i in range(k.count[0]):
         v = p.velocity[i]
         if p.inverse_mass[i] > 0.0:
             v += k.dt[0] * vec3(k.gx[0], k.gy[0], k.gz[0])
         elif p.solid[i] >= 0:
+            if qd.static(coupled) and solids.body[p.solid[i]] >= 0:
+                p.position[i] = solids.rotation0[p.solid[i]] @ p.rest[i] + solids.position0[p.solid[i]]
             v = (moved(i, p, k.dt[0], vec3(0.0), solids) - p.position[i]) / k.dt[0]
         s.velocity[i] = v
 
@@ -47,62 +50,71 @@ def advect_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch):
 @qd.kernel(graph=True, fastcache=True)
 def weigh_stage(
     p: Particles, x: Vectors, k: StepNumbers, near: NeighborList, torus: Torus, c: PressureNumbers, solids: Solids,
-    parts: Parts, s: Scratch, f: PressureField, bounded: qd.Template, walled: qd.Template, uniform: qd.Template,
-    periodic: qd.Template,
+    parts: Parts, bodies: Bodies, s: Scratch, f: PressureField, bounded: qd.Template, walled: qd.Template,
+    coupled: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """What walls contribute, and densities."""
     if qd.static(bounded or walled):
         feel_walls(
-            p, x, k.count[0], near, torus, c, s.velocity, solids, parts, k.solids[0], f, bounded, walled, periodic
+            p, x, k.count[0], near, torus, c, s.velocity, solids, parts, k.solids[0], f, bounded, walled, coupled, periodic
         )
-    weigh(p, x, k.count[0], near, torus, c, s.velocity, f, bounded or walled, uniform, periodic)
+    weigh(p, x, k.count[0], near, torus, c, s.velocity, f, solids, bodies, bounded or walled, coupled, uniform, periodic)
+    if qd.static(coupled):
+        settle_bodies(solids, bodies)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def smooth_stage(
     p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: SmoothingNumbers, s: Scratch, f: PressureField,
-    again: qd.Template, central: qd.Template, enclosed: qd.Template, single: qd.Template, uniform: qd.Template,
-    periodic: qd.Template,
+    solids: Solids, bodies: Bodies, again: qd.Template, central: qd.Template, enclosed: qd.Template, coupled: qd.Template,
+    single: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """ṽ from v*; ``again``: another pass on top of the last."""
     if qd.static(again):
         for i in range(k.count[0]):
             s.velocity[i] = s.smoothed[i]
+    if qd.static(coupled):
+        meet_clinging_bodies(p, p.position, k.count[0], f, s.velocity, solids, bodies, k.dt[0])
     smooth_velocities(
-        p, p.position, k.count[0], near, torus, c, f, s.velocity, s.smoothed, central, enclosed, single, uniform,
-        periodic,
+        p, p.position, k.count[0], near, torus, c, f, s.velocity, s.smoothed, solids, bodies, k.dt[0], central, enclosed,
+        coupled, single, uniform, periodic,
     )  # fmt: skip
+    if qd.static(coupled):
+        settle_bodies(solids, bodies)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def pressure_stage(
     left: Flag, p: Particles, x: Vectors, k: StepNumbers, near: NeighborList, torus: Torus, c: PressureNumbers, s: Scratch,
-    before: Floats, f: PressureField, sums: Sums, enclosed: qd.Template, advected: qd.Template, controlled: qd.Template,
-    uniform: qd.Template, periodic: qd.Template,
+    before: Floats, f: PressureField, sums: Sums, solids: Solids, bodies: Bodies, enclosed: qd.Template,
+    advected: qd.Template, controlled: qd.Template, coupled: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """p = IISPH(ṽ), and the accelerations by it."""
     sources(left, p, x, k.count[0], near, torus, c, s.smoothed, before, f, enclosed, advected, uniform, periodic)
     while qd.graph.do_while(left):
         accelerations(p, x, k.count[0], near, torus, c, f, uniform, periodic)
-        relax(p, x, k.count[0], near, torus, c, f, sums, uniform, periodic)
-        count_iteration(left, k.count[0], c, f, sums, controlled)
+        relax(p, x, k.count[0], near, torus, c, f, sums, solids, bodies, coupled, uniform, periodic)
+        if qd.static(coupled):
+            solve_bodies(solids, bodies)
+        count_iteration(left, k.count[0], c, f, sums, solids, bodies, coupled, controlled)
     accelerations(p, x, k.count[0], near, torus, c, f, uniform, periodic)
 
 
 @qd.func
-def slowed(i: qd.i32, v: vec3, w: qd.f32, dt: qd.f32, f: PressureField) -> vec3:
-    """Coulomb's law: friction takes at most μ times the push of the wall off the velocity along it."""
-    result = v
-    if f.wall[i] > 1e-6:
-        push = w * f.pressure[i] * f.toward[i]
-        size = push.norm()
-        if size > 0.0:
-            n = push / size
-            slip = v - f.wall_velocity[i] / f.wall[i]
-            slip -= n * n.dot(slip)
-            most = f.grip[i] / f.wall[i] * dt * size
-            result -= slip * qd.min(most / qd.max(slip.norm(), 1e-30), 1.0)
-    return result
+def rubbing(i: qd.i32, slip: vec3, w: qd.f32, dt: qd.f32, f: PressureField):
+    """Coulomb's law: (velocity along the wall that friction takes off, its share of the slip, normal).
+
+    That is at most μ times the push of the wall. ``slip``: velocity relative to the walls, in any direction.
+    """
+    share = 0.0
+    push = w * f.pressure[i] * f.toward[i]
+    size = push.norm()
+    n = push / qd.max(size, 1e-30)
+    along = slip - n * n.dot(slip)
+    if size > 0.0:
+        most = f.grip[i] / f.wall[i] * dt * size
+        share = qd.min(most / qd.max(along.norm(), 1e-30), 1.0)
+    return along * share, share, n
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -116,8 +128,9 @@ def finish_stage(
         x = moved(i, p, k.dt[0], vec3(0.0), solids)
         if p.inverse_mass[i] > 0.0:
             v += k.dt[0] * f.acceleration[i]
-            if qd.static(enclosed):
-                v = slowed(i, v, p.inverse_mass[i], k.dt[0], f)
+            if qd.static(enclosed) and f.wall[i] > 1e-6:
+                lost, _share, _n = rubbing(i, v - f.wall_velocity[i] / f.wall[i], p.inverse_mass[i], k.dt[0], f)
+                v -= lost
             aim = p.position[i] + k.dt[0] * v
             x = aim
             if qd.static(enclosed) and (f.wall[i] > 0.0 or k.dt[0] * v.norm() > 0.2 * k.support[0]):

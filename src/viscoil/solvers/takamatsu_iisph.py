@@ -50,6 +50,8 @@ def _interpolate_stage(p: Particles, k: StepNumbers, s: Scratch, f: PressureFiel
 class TakamatsuIISPH(IISPH):
     """The solver."""
 
+    couples = False
+    samples_couple = False
     stages = ("integrate", "neighbours", "density", "smoothing", "pressure", "correction", "finish")
 
     def step(self, world: Any, dt: float) -> None:
@@ -73,4 +75,4 @@ class TakamatsuIISPH(IISPH):
                 stiffness, strength = self.held.numbers.stiffness, world.carried["strength"].array
                 _interpolate_stage(world.particles, k, self.scratch, self.field, stiffness, strength)
         with world.stages("finish"):
-            self._finish(world, k)
+            self._finish(world, k, c)

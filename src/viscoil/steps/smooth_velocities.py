@@ -13,8 +13,11 @@ from dataclasses import dataclass
 
 import quadrants as qd
 
+from viscoil.constraints.body_drag import drag_body, drag_of_body, wall_velocity
 from viscoil.constraints.pressure import PressureField
 from viscoil.particles import Floats, Particles, Vectors, vec3
+from viscoil.solids.coupling import Bodies, add_contact, lever_at_start, solve_bodies
+from viscoil.solids.sdf import Solids
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.smoothing import cubic
 
@@ -27,13 +30,35 @@ class SmoothingNumbers:
     strength: Floats  # [material] ε of one pass
 
 
+@qd.func
+def clinging(i: qd.i32, f: PressureField) -> qd.f32:
+    """Share of the difference to the walls' velocity that walls without slip (a friction of 1e6 here) take off in a pass."""
+    held = qd.min(1e-6 * f.grip[i], f.wall[i])
+    return qd.select(held > 1e-3 * f.wall[i], qd.min(held / f.density[i], 1.0), 0.0)
+
+
+@qd.func(requires_top_level=True)
+def meet_clinging_bodies(
+    p: Particles, x: Vectors, n: qd.i32, f: PressureField, velocity: Vectors, solids: Solids, bodies: Bodies, dt: qd.f32
+):
+    """Bodies without slip go along with the fluid, before :func:`smooth_velocities` makes it go along with them."""
+    for i in range(n):
+        if f.body[i] >= 0 and p.inverse_mass[i] > 0.0:
+            share = clinging(i, f)
+            if share > 0.0:
+                k = share * f.of_body[i] / (f.wall[i] * p.inverse_mass[i])
+                q = drag_of_body(i, x[i], share, velocity[i], dt, p, f, solids, bodies)
+                add_contact(f.body[i], lever_at_start(f.body[i], x[i], solids, bodies), vec3(0.0), k, k, q, bodies)
+    solve_bodies(solids, bodies)
+
+
 @qd.func(requires_top_level=True)
 def smooth_velocities(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: SmoothingNumbers, f: PressureField,
-    velocity: Vectors, smoothed: Vectors, central: qd.template(), enclosed: qd.template(), single: qd.template(),
-    uniform: qd.template(), periodic: qd.template(),
+    velocity: Vectors, smoothed: Vectors, solids: Solids, bodies: Bodies, dt: qd.f32, central: qd.template(),
+    enclosed: qd.template(), coupled: qd.template(), single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """One pass; ``enclosed``: there are walls."""
+    """One pass; ``enclosed``: there are walls; ``coupled``: some of them are bodies that fluid can move."""
     for i in range(n):
         vi = velocity[i]
         result = vi
@@ -66,7 +91,9 @@ def smooth_velocities(
                     change += pair * 2.0 * volume / (own + f.density[j]) * cubic(r2, h) * apart
             result += change
             if qd.static(enclosed):
-                clinging = qd.min(1e-6 * f.grip[i], f.wall[i])  # walls without slip have a friction of 1e6 here
-                if clinging > 1e-3 * f.wall[i]:
-                    result += qd.min(clinging / own, 1.0) * (f.wall_velocity[i] / f.wall[i] - vi)
+                share = clinging(i, f)
+                if share > 0.0:
+                    result += share * (wall_velocity(i, xi, dt, f, solids, bodies, coupled) - vi)
+                    if qd.static(coupled):
+                        drag_body(i, xi, share, vi, dt, p, f, solids, bodies)
         smoothed[i] = result

@@ -70,6 +70,14 @@ def _bowl(shape: dict[str, Any], step: float) -> Surface:
     return _revolved(np.concatenate([_arc(ball + wall, centre, -90, up), _arc(ball - wall, centre, up, -90)]), step)
 
 
+def _cup(shape: dict[str, Any], step: float) -> Surface:
+    bottom, h, wall = shape["radius"], shape["height"] / 2, shape["thickness"] / 2
+    top = bottom if shape.get("top_radius") is None else shape["top_radius"]
+    outside = [[0, -h - wall], [bottom + wall, -h - wall], [top + wall, h + wall]]
+    inside = [[top - wall, h + wall], [bottom - wall, wall - h], [0, wall - h]]
+    return _revolved(np.array([*outside, *inside]), step)
+
+
 def _box(shape: dict[str, Any], step: float) -> Surface:
     half = np.asarray(shape["size"], float) / 2
     points, normals = [], []
@@ -133,5 +141,5 @@ def edges(shape: dict[str, Any], step: float) -> np.ndarray:
 
 _SURFACES = {
     "sphere": _sphere, "capsule": _capsule, "cylinder": _cone, "cone": _cone, "funnel": _funnel, "torus": _torus,
-    "bowl": _bowl, "box": _box, "union": _union, "bear": _bear,
+    "bowl": _bowl, "cup": _cup, "box": _box, "union": _union, "bear": _bear,
 }

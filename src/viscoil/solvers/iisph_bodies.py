@@ -1,0 +1,105 @@
+"""The end of a step of IISPH where fluid moves bodies: what particles got from them is recorded, to the last bit.
+
+Levers are those of the start of the step. With x' = x + Δt v' the angular momentum Σ m x'×v' is Σ m x×v', of bodies as of
+particles, so that impulses at where things were keep it.
+"""
+
+import quadrants as qd
+
+from viscoil.constraints.body_drag import drag_of_body, wall_velocity
+from viscoil.constraints.contact import gauge_contacts, resolve_all
+from viscoil.constraints.pressure import PressureField, PressureNumbers, push_of_body
+from viscoil.particles import Floats, Ints, Particles, vec3
+from viscoil.solids.coupling import Bodies, add_contact, add_push, lever_at_start, settle_bodies, solve_bodies
+from viscoil.solids.sdf import Parts, Solids
+from viscoil.solvers.iisph_stages import Scratch, commit, rubbing
+from viscoil.solvers.solver import StepNumbers
+from viscoil.sph.neighbors import Torus
+from viscoil.steps.integrate import moved
+
+
+@qd.func(requires_top_level=True)
+def _push(p: Particles, k: StepNumbers, c: PressureNumbers, solids: Solids, bodies: Bodies, s: Scratch, f: PressureField):
+    """ṽ ← ṽ + Δt a, and bodies receive their part of it."""
+    for i in range(k.count[0]):
+        if p.inverse_mass[i] > 0.0:
+            s.smoothed[i] = s.smoothed[i] + k.dt[0] * f.acceleration[i]
+            if f.body[i] >= 0 and f.pressure[i] > 0.0:
+                r = lever_at_start(f.body[i], p.position[i], solids, bodies)
+                add_push(f.body[i], r, push_of_body(i, c, f, solids), solids)
+    settle_bodies(solids, bodies)
+
+
+@qd.func
+def _rub(i: qd.i32, p: Particles, k: StepNumbers, solids: Solids, bodies: Bodies, s: Scratch, f: PressureField):
+    """Friction of walls on particle i: (velocity it takes off, share of the slip, normal, impulse it gets from the body)."""
+    x, v = p.position[i], s.smoothed[i]
+    slip = v - wall_velocity(i, x, k.dt[0], f, solids, bodies, True)
+    lost, share, n = rubbing(i, slip, p.inverse_mass[i], k.dt[0], f)
+    q = vec3(0.0)
+    if f.body[i] >= 0:
+        q = drag_of_body(i, x, share, v, k.dt[0], p, f, solids, bodies)
+        q -= n * n.dot(q)
+    return lost, share, n, q
+
+
+@qd.func(requires_top_level=True)
+def _rub_bodies(p: Particles, k: StepNumbers, solids: Solids, bodies: Bodies, s: Scratch, f: PressureField):
+    """Coulomb's friction: bodies yield to it first, then particles feel it."""
+    for i in range(k.count[0]):
+        if p.inverse_mass[i] > 0.0 and f.body[i] >= 0 and f.wall[i] > 1e-6:
+            _lost, share, n, q = _rub(i, p, k, solids, bodies, s, f)
+            if share > 0.0:
+                across = share * f.of_body[i] / (f.wall[i] * p.inverse_mass[i])
+                add_contact(f.body[i], lever_at_start(f.body[i], p.position[i], solids, bodies), n, 0.0, across, q, bodies)
+    solve_bodies(solids, bodies)
+    for i in range(k.count[0]):
+        if p.inverse_mass[i] > 0.0 and f.wall[i] > 1e-6:
+            lost, share, _n, q = _rub(i, p, k, solids, bodies, s, f)
+            s.smoothed[i] = s.smoothed[i] - lost
+            if share > 0.0 and f.body[i] >= 0:
+                add_push(f.body[i], lever_at_start(f.body[i], p.position[i], solids, bodies), q, solids)
+    settle_bodies(solids, bodies)
+
+
+@qd.func(requires_top_level=True)
+def _keep_apart(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, f: PressureField):
+    """The guard against going through walls; s.velocity becomes the new place, s.smoothed the new velocity.
+
+    f.flux, no longer needed, says who is to be looked at: who has no wall in sight cannot reach one in a short way.
+    """
+    for i in range(k.count[0]):
+        f.flux[i] = 1e30
+        if p.inverse_mass[i] > 0.0:
+            s.velocity[i] = p.position[i] + k.dt[0] * s.smoothed[i]
+            if f.wall[i] > 0.0 or k.dt[0] * s.smoothed[i].norm() > 0.2 * k.support[0]:
+                f.flux[i] = 0.0
+    gauge_contacts(
+        s.velocity, p.position, p.inverse_mass, k.count[0], k.radius[0], f.flux, k.support[0], solids, parts, bodies
+    )
+    solve_bodies(solids, bodies)
+    for i in range(k.count[0]):
+        if f.flux[i] == 0.0:
+            aim = s.velocity[i]
+            x = resolve_all(aim, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
+            s.velocity[i] = x
+            s.smoothed[i] = s.smoothed[i] + (x - aim) / k.dt[0]
+    settle_bodies(solids, bodies)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def finish_with_bodies_stage(
+    p: Particles, k: StepNumbers, c: PressureNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch,
+    before: Floats, f: PressureField, status: Ints, periodic: qd.Template,
+):  # fmt: skip
+    """As finish_stage: v = ṽ + Δt a, x ← x + Δt v; friction of walls, and a guard against going through them."""
+    _push(p, k, c, solids, bodies, s, f)
+    _rub_bodies(p, k, solids, bodies, s, f)
+    _keep_apart(p, k, solids, parts, bodies, s, f)
+    for i in range(k.count[0]):
+        x, v = s.velocity[i], s.smoothed[i]
+        if p.inverse_mass[i] <= 0.0:
+            x = moved(i, p, k.dt[0], vec3(0.0), solids)
+            if p.solid[i] >= 0:
+                v = (x - p.position[i]) / k.dt[0]
+        commit(i, x, v, p, k, torus, before, f, status, periodic)
