@@ -1,8 +1,8 @@
 """Velocities of DC-PBD: where particles would go, who is held by solids, and the projection onto the conformation constraint.
 
 With bodies that fluid can move (``coupled``) those are unknowns of conjugate gradients too, see body_projection.py. Rigid
-bodies made of particles (``mix``) only look for rigid motions: their search directions are replaced by the nearest ones. That is
-an orthogonal projection where masses are the metric, as they are here: the system stays symmetric, and momentum exact.
+bodies made of particles (``mix``) only look for rigid motions: their search directions are replaced by the nearest ones. That
+is an orthogonal projection where masses are the metric, as they are here: the system stays symmetric, and momentum exact.
 """
 
 from dataclasses import dataclass
