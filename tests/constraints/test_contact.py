@@ -202,7 +202,8 @@ def test_who_starts_too_close_to_one_wall_does_not_fly_through_the_next(close):
     """Leaving a wall is no touch, but what comes after it is: squeezed particles are no exception."""
     random = np.random.default_rng(3)
     room = solids(box((0.4, 0.4, 0.4), container=True))
-    plates = solids(*(box((D, 1, 1), (x, 0, 0)) for x in (-0.2 - D / 2, 0.2 + D / 2)))
+    both = [box((D, 1, 1), (x, 0, 0))["shape"] for x in (-0.2 - D / 2, 0.2 + D / 2)]
+    plates = solids({"shape": {"type": "union", "parts": both}})
     old = random.uniform(-0.15, 0.15, (300, 3))
     old[:, 0] = -0.2 + close * R
     new = old + np.array([3.0, 0, 0]) + random.normal(size=old.shape) * 0.05
