@@ -131,3 +131,18 @@ def test_notes_on_thin_walls_and_crossings(tmp_path):
     for parts in ({"solid": [{"shape": crossing}], "fluid": [bath]}, {"fluid": [{"shape": crossing, "material": "water"}]}):
         (note,) = [n for n in Simulation(scene(**parts), "cpu").notes if "mesh" in n]
         assert "cuts itself" in note and "pair.ply" in note
+
+
+def test_a_body_that_is_a_mesh(tmp_path):
+    """A box of wood dropped into water: as a mesh it has the same mass, and goes the same way."""
+    box = {"type": "box", "size": (0.12, 0.12, 0.12)}
+    file = written(tmp_path / "box.ply", box)
+    heights = []
+    for shape in (box, mesh_of(file)):
+        water = {"shape": {"type": "box", "size": (0.3, 0.18, 0.3), "position": (0, 0.09, 0)}, "material": "water"}
+        tank = {"shape": {"type": "box", "size": (0.3, 1.0, 0.3), "position": (0, 0.5, 0)}, "container": True}
+        wood = {"name": "wood", "shape": {**shape, "position": (0, 0.26, 0)}, "body": {"density": 600}}
+        sim = Simulation(scene(0.03, 20, fluid=[water], solid=[tank, wood]), "cpu")
+        heights.append([float(np.asarray(frame.solids[1]["pose"])[1, 3]) for frame in sim.frames()])
+    apart = np.abs(np.subtract(*heights))
+    assert np.ptp(heights[0]) > 0.05 and apart.max() < 0.005

@@ -84,7 +84,7 @@ class Built:
                 "and there is no [[emitter]]"
             )
         self.solver = self._made(method, params)
-        for name, material in self.materials.items():
+        for name, material in scene.fluid_materials().items():
             self.notes += [f"{name}: {text}" for text in unsupported(material, set(self.solver.honours))]
 
     def _couple(self, scene: Any, method: Any) -> None:
@@ -94,6 +94,8 @@ class Built:
         if not wanted:
             return
         for index, solid in wanted:
+            if not getattr(solid, "two_way", True):  # a robot that fluid does not move
+                continue
             where = f"solid.{index}" + (f' ("{solid.name}")' if solid.name else "")
             if not method.couples:
                 able = [name for name in solvers.SOLVERS if solvers.solver_class(name).couples]

@@ -137,10 +137,14 @@ class Scene(Model):
         problem = _material_problem(name, self.material, "material")
         raise joined([problem], self.title or "scene")
 
+    def fluid_materials(self) -> dict[str, Material]:
+        """Materials in the order in which fluids, then emitters, first name them."""
+        return {item.material: self.material_named(item.material) for item in [*self.fluid, *self.emitter]}
+
     def used_materials(self) -> dict[str, Material]:
         """Materials in the order in which fluids, then emitters, first name them; then one for each particle solid."""
-        fluids = {item.material: self.material_named(item.material) for item in [*self.fluid, *self.emitter]}
-        return fluids | {solid.called(number): solid.material() for number, solid in enumerate(self.particle_solid)}
+        bodies = {solid.called(number): solid.material() for number, solid in enumerate(self.particle_solid)}
+        return self.fluid_materials() | bodies
 
     def every_solid(self) -> list[Solid]:
         """The scene's own solids and those its figures and robots are made of: the same objects until one of them changes."""

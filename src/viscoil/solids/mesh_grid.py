@@ -88,7 +88,7 @@ def _made(mesh: Loaded, spacing: float, support: float, reach: float) -> Grid:
     if spacing > 0:
         wanted = min(wanted, spacing / 2, support / 4 if support > 0 else np.inf)
     wanted = min(wanted, max(thickness / WALL, longest / 400))
-    pad = spacing + support + reach  # contact radii are at most one spacing
+    pad = spacing + support + reach or longest / 4  # contact radii are at most one spacing
 
     def counts(cell: float) -> np.ndarray:
         return np.ceil((high - low + 2 * (pad + 2 * cell)) / cell).astype(np.int64) + 1
