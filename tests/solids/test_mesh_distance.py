@@ -8,6 +8,7 @@ from mesh_kit import goblet, write, written
 from viscoil.scene.parts import Solid
 from viscoil.solids import mesh_grid
 from viscoil.solids.assembly import SolidSet, signed_distance
+from viscoil.solids.mass import mass_properties
 from viscoil.solids.mesh_file import load
 from viscoil.solids.mesh_grid import cache_folder, grid_of
 from viscoil.solids.mesh_tree import MeshTree, tree_of
@@ -29,6 +30,10 @@ def exact(name, points):
     return signed_distance(Solid(shape=SHAPES[name]).shape, points)
 
 
+def tree_volume(tree):
+    return mass_properties(tree.vertices, tree.triangles).volume
+
+
 def around(name, number=4000, reach=0.05):
     half = np.asarray(Solid(shape=SHAPES[name]).shape.extent()) / 2 + reach
     return np.random.default_rng(1).uniform(-half, half, (number, 3)).astype(np.float32)
@@ -39,14 +44,14 @@ def test_exact_distance(name, tmp_path):
     """Of a mesh of 128 edges around, which lies within 1e-4 of the shape."""
     tree = tree_of(load(written(tmp_path / "a.ply", SHAPES[name], 128)))
     points = around(name)
-    assert np.abs(tree.distance(points) - exact(name, points)).max() < (1e-6 if name == "box" else 2e-4 * 0.3)
+    assert np.abs(tree.distance(points) - exact(name, points)).max() < (1e-6 if name == "box" else 1e-4)
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_grid_and_kernels_agree_with_the_shape(name, tmp_path):
     """Within a tenth of a cell, but for the sharp edges of the box, which a grid cuts off by up to a third of one."""
     spacing, support = 0.01, 0.02
-    shape = Solid(shape={"type": "mesh", "file": written(tmp_path / "a.ply", SHAPES[name], 128)}).shape
+    shape = Solid(shape={"type": "mesh", "file": written(tmp_path / "a.ply", SHAPES[name], 80)}).shape
     grid = grid_of(shape.file, 1.0, spacing, support, 0.0)
     assert grid.cell <= spacing / 2 and grid.cell <= support / 4
     points = around(name)
@@ -54,15 +59,15 @@ def test_grid_and_kernels_agree_with_the_shape(name, tmp_path):
     phi = solids.distance(0, points)
     assert np.allclose(phi, grid.interpolated(points), atol=1e-6), "the kernel reads what NumPy reads"
     error = np.abs(phi - exact(name, points)) / grid.cell
-    seen = exact(name, points) > -spacing  # medial surfaces deep inside are rounded too
+    seen = (exact(name, points) > -spacing) & (exact(name, points) < spacing + support)  # beyond, bounds are enough
     if name == "box":
         beyond = np.abs(points) - np.asarray(SHAPES[name]["size"]) / 2
-        edge = (np.abs(beyond) < 2 * grid.cell).sum(axis=1) > 1
+        edge = (np.abs(beyond) < 3.5 * grid.cell).sum(axis=1) > 1
         assert error[seen & edge].max() < 0.4
         seen &= ~edge
     assert error[seen].max() < 0.1
-    far = seen & (exact(name, points) > 2 * grid.cell) | (exact(name, points) < -2 * grid.cell)
-    assert (np.sign(phi) == np.sign(exact(name, points)))[far].all()
+    clear = np.abs(exact(name, points)) > 0.5 * grid.cell
+    assert (np.sign(phi) == np.sign(exact(name, points)))[clear].all()
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -73,9 +78,9 @@ def test_outside_the_grid_is_a_lower_bound(name, tmp_path):
     x *= np.random.default_rng(3).uniform(0.1, 3.0, (3000, 1)) / np.linalg.norm(x, axis=1, keepdims=True)
     phi = SolidSet([Solid(shape=shape)], spacing=0.01, support=0.02).distance(0, x)
     true = tree_of(load(shape.file)).distance(x)
-    outside = true > 0.03
-    assert (phi[outside] <= true[outside] * (1 + 1e-5) + 1e-3 * grid.cell).all()
-    assert (phi[outside] > 0.6 * true[outside]).all(), "and not a useless one"
+    beyond = (np.abs(x) > -grid.origin).any(axis=1)
+    assert (phi[beyond] <= true[beyond]).all()
+    assert (phi[beyond] > 0.6 * true[beyond]).all(), "and not a useless one"
 
 
 def test_far_nodes_are_lower_bounds_and_near_ones_exact():
@@ -90,7 +95,7 @@ def test_far_nodes_are_lower_bounds_and_near_ones_exact():
 
 
 def test_normals(tmp_path):
-    shape = Solid(shape={"type": "mesh", "file": written(tmp_path / "a.ply", SHAPES["sphere"], 96)}).shape
+    shape = Solid(shape={"type": "mesh", "file": written(tmp_path / "a.ply", SHAPES["sphere"], 64)}).shape
     solids = SolidSet([Solid(shape=shape)], spacing=0.02, support=0.04)
     x = np.random.default_rng(0).normal(size=(2000, 3))
     x *= 0.11 / np.linalg.norm(x, axis=1, keepdims=True)
@@ -103,7 +108,7 @@ def test_overlapping_nested_and_hollow(tmp_path):
     ball = trimesh.creation.icosphere(3)
     v, t = np.asarray(ball.vertices), np.asarray(ball.faces)
     pair = np.concatenate([t, t + len(v)])
-    both = tree_of(load(write(tmp_path / "pair.ply", np.concatenate([v, v + [1, 0, 0]]), pair)))
+    both = tree_of(load(write(tmp_path / "pair.ply", np.concatenate([v, v + np.array([1, 0, 0])]), pair)))
     assert both.crossings() > 10 and MeshTree(v, t).crossings() == 0
     assert (both.distance(np.array([[0.5, 0, 0], [-0.9, 0, 0], [1.9, 0, 0]])) < 0).all()
     assert (both.distance(np.array([[0.5, 0.95, 0], [-1.1, 0, 0]])) > 0).all()
@@ -129,14 +134,14 @@ def test_winding_number_of_a_fine_and_a_coarse_tree():
     full = np.arctan2((a * np.cross(b, c)).sum(-1), under).sum(1) / (2 * np.pi)
     assert np.abs(full - np.round(full)).max() < 1e-3
     assert ((full > 0.5) == (phi[:400] < 0)).all()
-    assert (phi < 0).mean() == pytest.approx(0.045, abs=0.02)
+    assert (phi < 0).mean() == pytest.approx(tree_volume(tree) / (0.12 * 0.16 * 0.12), abs=0.012)
 
 
 def test_thin_walls_make_the_grid_finer(tmp_path):
-    file = write(tmp_path / "goblet.stl", *goblet(wall=0.003))
-    thin, thick = grid_of(file, 1.0, 0.01, 0.02), grid_of(file, 10.0, 0.01, 0.02)
-    assert 0.002 < thin.thickness < 0.0031 and thin.cell <= thin.thickness / 2
-    assert thick.cell == pytest.approx(min(0.005, 1.2 / 48), rel=1e-3)
+    file = write(tmp_path / "goblet.stl", *goblet(wall=0.006, detail=32))
+    thin, thick = grid_of(file, 1.0, 0.012, 0.024), grid_of(file, 4.0, 0.012, 0.024)
+    assert 0.004 < thin.thickness < 0.0061 and thin.cell <= thin.thickness / 2
+    assert thick.cell == pytest.approx(0.006)
 
 
 def test_unions_hold_meshes(tmp_path):
@@ -188,7 +193,8 @@ def test_damaged_files_are_made_again(harm, tmp_path):
     first = grid_of(file, 1.0, 0.02, 0.04)
     (stored,) = cache_folder().glob("*.npz")
     content = stored.read_bytes()
-    harmed = {"cut": content[: len(content) // 2], "scribble": b"not a grid", "empty": b"", "other": content[:-200] + bytes(200),
+    harmed = {"cut": content[: len(content) // 2], "scribble": b"not a grid", "empty": b"",
+              "other": content[:-200] + bytes(200),
               "flipped": content[:4000] + bytes([content[4000] ^ 255]) + content[4001:]}  # fmt: skip
     stored.write_bytes(harmed[harm])
     assert np.array_equal(again(file, 1.0, 0.02, 0.04).phi, first.phi)

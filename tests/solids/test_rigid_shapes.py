@@ -19,7 +19,7 @@ LENGTHS = {
     "cylinder": {"radius": 0.1, "height": 0.3}, "cone": {"radius": 0.1, "top_radius": 0.04, "height": 0.3},
     "torus": {"radius": 0.2, "tube": 0.05},
     "funnel": {"top_radius": 0.2, "bottom_radius": 0.05, "height": 0.2, "thickness": 0.03},
-    "bowl": {"radius": 0.2, "height": 0.1, "thickness": 0.03},
+    "bowl": {"radius": 0.2, "height": 0.1, "thickness": 0.03}, "cup": {"radius": 0.1, "height": 0.2, "thickness": 0.03},
 }  # fmt: skip
 
 

@@ -41,6 +41,7 @@ class Substances:
     mobility: Floats  # Giesekus' anisotropy of friction, 0 to 0.5
     extensibility: Floats  # FENE-P: trace of Q at which the polymer is taut; 0 = never
     yield_strain: Floats  # elastic strain beyond which it flows; 0 = none
+    stickiness: Floats  # of particle solids: share of a fluid's viscosity that acts between the two
 
 
 def substances_of(
@@ -62,7 +63,7 @@ def substances_of(
         rows["modulus"][index] = min(modulus, 1e30) / rho if solid else 0.0
         rows["solvent"][index] = (material.solvent_viscosity or 0.0) / rho
         rows["bulk"][index] = 0.0 if solid else bulk
-        for name in ("mobility", "extensibility", "yield_strain"):
+        for name in ("mobility", "extensibility", "yield_strain", "stickiness"):
             rows[name][index] = getattr(material, name) or 0.0
     if into is None or into.viscosity.shape[0] != len(materials):
         into = Substances(**{name: allocate_array(qd.f32, len(materials)) for name in rows})

@@ -1,9 +1,9 @@
 """Soft bodies as lattices of elastic bonds (XPBD: Macklin, Müller & Chentanez 2016), all bonds at once.
 
 Bonds run along the edges and across the faces of the cubic lattice, 18 per particle. With one stiffness k for all of them the
-lattice is an isotropic solid with Poisson's ratio 1/4 and shear modulus μ = k/d, whatever the spacing d: stiffness is a material's
-and not a resolution's. For C = |x_a − x_b| − l, m the mass unit, T the damping time (Kelvin and Voigt's, C⁰ at the start of
-the step):
+lattice is an isotropic solid with Poisson's ratio 1/4 and shear modulus μ = k/d, whatever the spacing d: stiffness is a
+material's and not a resolution's. For C = |x_a − x_b| − l, m the mass unit, T the damping time (Kelvin and Voigt's; C⁰ at the
+start of the step):
 
     A Δλ = r,   r = −(1 + T/Δt) C + (T/Δt) C⁰ − α̃λ,   A = (1 + T/Δt) J W Jᵀ + α̃,   α̃ = m/(k Δt²)
     Δx_a = w_a Σ Δλ n,   Δx_b = −w_b Σ Δλ n
@@ -15,8 +15,8 @@ spacings) and a body is a part of that. Chebyshev's iteration needs no more, and
 
     d ← r/θ,  then  d ← ρ ρ′ d + (2ρ/δ) r,   λ ← λ + d,   θ, δ = half the sum and difference of the bounds,  ρ = 1/(2θ/δ − ρ′)
 
-Residuals are taken from the places themselves, so that turned and stretched bonds count as they are. Both ends of a bond get the
-same impulse: momentum is exact however early the iterations end.
+Residuals are taken from the places themselves, so that turned and stretched bonds count as they are. Both ends of a bond
+get the same impulse: momentum is exact however early the iterations end.
 """
 
 import quadrants as qd

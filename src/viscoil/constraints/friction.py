@@ -69,7 +69,8 @@ def friction(
 ) -> vec3:  # fmt: skip
     """f_i/V_i [m/s²] of the velocities u; ``viscosity`` ν and ``bulk`` q per particle. ``even``: one ν for all.
 
-    A neighbour of negative viscosity is a solid's sample: fluid rubs against it as against itself.
+    Negative viscosities belong to solids: fluid rubs against a boundary sample (−1) as against itself, against a particle solid
+    with that share of its own viscosity, and solids do not rub against each other.
     """
     total = vec3(0.0)
     xi = x[i]
@@ -77,8 +78,8 @@ def friction(
     q = bulk[i]
     volume = p.volume[i]
     half = 0.5 * c
-    nu = half * viscosity[i]
-    other = nu
+    own = viscosity[i]
+    rub = 2.0 * half * own
     smallest = 1e-6 * h * h
     count = near.count[i]
     for batch in range(batches(count)):
@@ -90,8 +91,9 @@ def friction(
             if qd.static(not uniform):
                 volume = p.volume[j]
             if qd.static(not even):
-                other = half * viscosity[j]
-                other = qd.select(other < 0.0, nu, other)
-            pair = (nu + other) * d.dot(ui - u[j]) / qd.max(r2, smallest)
+                other = viscosity[j]
+                mixed = 2.0 * (qd.max(own, 0.0) * qd.max(-other, 0.0) + qd.max(other, 0.0) * qd.max(-own, 0.0))
+                rub = half * qd.select(qd.min(own, other) < 0.0, mixed, own + other)
+            pair = rub * d.dot(ui - u[j]) / qd.max(r2, smallest)
             total += (volume * cubic_gradient(r2, h) * (pair + q + bulk[j])) * d
     return total

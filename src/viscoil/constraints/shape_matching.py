@@ -11,8 +11,8 @@ for angular momentum to first order. Two things differ from the usual recipe:
   touch the ground, is lifted by n/N of what it needs per iteration, and sinks in the deeper the larger it is. The solid takes
   any momentum, so nothing is lost by it.
 - Turning bodies do not slow down. Straight steps along chords lose the share (ωΔt)² of the spin in each step. Here bodies are
-  predicted along arcs, and the step's rotation, not the chord, gives the velocities at its end. (Without torque ω is kept, which
-  is right for balls and principal axes; a lopsided body tumbles with constant ω instead of constant momentum.)
+  predicted along arcs, and the step's rotation, not the chord, gives the velocities at its end. (Without torque ω is kept,
+  which is right for balls and principal axes; a lopsided body tumbles with constant ω instead of constant momentum.)
 
 The members' own share of the density constraint is switched off inside a body (density.py): it could only bend it.
 """

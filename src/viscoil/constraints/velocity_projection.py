@@ -93,6 +93,8 @@ def set_up(
                 correction = inverse[i]
             modulus, viscous = rates(i, p, dt, correction, c.stiffest[0], k)
             nu = viscous
+            if p.cluster[i] >= 0:  # a particle solid: what fluid clings to, see friction
+                nu = -qd.max(k.stickiness[p.material[i]], 1e-12)
             if qd.static(elastic):
                 t = modulus * memory_of(p.conformation[i], p.material[i], k) @ inverse[i]
         s.viscosity[i] = nu
@@ -120,7 +122,7 @@ def bulk_pressures(
     for i in range(n):
         q = 0.0
         if p.inverse_mass[i] != 0.0:
-            q = k.bulk[p.material[i]] * s.viscosity[i]
+            q = k.bulk[p.material[i]] * qd.max(s.viscosity[i], 0.0)
             if q > 0.0:
                 q *= divergence(i, u, x, p, near, torus, h, uniform, periodic)
         s.bulk[i] = q

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from viscoil.solids.formulas import Part, distance, flattened
+from viscoil.solids.meshes import mesh as triangulated
 from viscoil.surface.mesh import SurfaceMesh
 
 REACH = 1.15  # particle spacings within which a surface is taken to touch
@@ -32,8 +33,6 @@ def laid(mesh: SurfaceMesh, solids: list[dict[str, Any]]) -> SurfaceMesh:
 
 def _lay(vertices: np.ndarray, normals: np.ndarray, solid: dict[str, Any], spacing: float, up: np.ndarray) -> None:
     shape = solid.get("shape", {})
-    if shape.get("type") == "mesh":
-        return
     pose = np.asarray(solid.get("pose", np.eye(4)), float)
     turn, place = pose[:3, :3], pose[:3, 3]
     parts, blend = flattened(shape)
@@ -69,9 +68,13 @@ def _near(
         return np.arange(len(vertices))
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
     for part in parts:
+        centre = place + turn @ part.centre
+        if part.shape["type"] == "mesh":
+            corners = (triangulated(part.shape)[0] @ part.rotation.T) @ turn.T + centre
+            low, high = np.minimum(low, corners.min(axis=0)), np.maximum(high, corners.max(axis=0))
+            continue
         numbers = [value for key, value in part.shape.items() if isinstance(value, int | float) and key != "rounding"]
         size = np.linalg.norm(part.shape["size"]) / 2 if "size" in part.shape else sum(numbers)  # generous
-        centre = place + turn @ part.centre
         low, high = np.minimum(low, centre - size), np.maximum(high, centre + size)
     margin = 2 * spacing
     return np.flatnonzero(((vertices > low - margin) & (vertices < high + margin)).all(axis=1))

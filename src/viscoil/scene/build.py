@@ -10,7 +10,7 @@ from viscoil.material import Material, unsupported
 from viscoil.scene.bodies_of_particles import ParticleBodies
 from viscoil.scene.emitters import Nozzle
 from viscoil.scene.fill import fill_shape, jittered
-from viscoil.scene.mesh_checks import check_meshes, mesh_notes
+from viscoil.scene.mesh_checks import mesh_notes
 from viscoil.scene.robots import robot_notes
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
 from viscoil.sph.calibration import calibrate
@@ -61,7 +61,6 @@ class Built:
         backend.start()
         self.notes: list[str] = []
         self._rigid: Any = None
-        check_meshes(scene)
         self.materials = scene.used_materials()
         self._fixed, self._walls = _fixed(scene), _walls(scene)
         params = scene.solver
@@ -85,7 +84,7 @@ class Built:
                 "and there is no [[emitter]]"
             )
         self.solver = self._made(method, params)
-        for name, material in self.materials.items():
+        for name, material in scene.fluid_materials().items():
             self.notes += [f"{name}: {text}" for text in unsupported(material, set(self.solver.honours))]
 
     def _couple(self, scene: Any, method: Any) -> None:
@@ -95,6 +94,8 @@ class Built:
         if not wanted:
             return
         for index, solid in wanted:
+            if not getattr(solid, "two_way", True):  # a robot that fluid does not move
+                continue
             where = f"solid.{index}" + (f' ("{solid.name}")' if solid.name else "")
             if not method.couples:
                 able = [name for name in solvers.SOLVERS if solvers.solver_class(name).couples]

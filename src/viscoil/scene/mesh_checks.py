@@ -6,16 +6,18 @@ from typing import Any
 import numpy as np
 
 from viscoil.errors import SceneError
+from viscoil.model import Problem
 from viscoil.scene.shapes import Mesh, Plane
 
 ODD = 100.0  # times as long as everything else in the scene: the file's unit is not what the scene says
 LONGEST = 3000.0  # spacings: nothing that is filled or walled with particles is longer
 
 
-def meshes(scene: Any) -> Iterator[tuple[str, Any, Mesh]]:
+def meshes(scene: Any, solids: list[Any]) -> Iterator[tuple[str, Any, Mesh]]:
     """(where, the fluid, emitter, sink or solid, its mesh) for every mesh of a scene, also those within unions."""
-    for kind in ("fluid", "emitter", "sink", "solid"):
-        for number, thing in enumerate(getattr(scene, kind)):
+    fluids = ("fluid", scene.fluid), ("particle_solid", scene.particle_solid)
+    for kind, things in (*fluids, ("emitter", scene.emitter), ("sink", scene.sink), ("solid", solids)):
+        for number, thing in enumerate(things):
             for shape in _primitives(thing.shape):
                 if isinstance(shape, Mesh):
                     yield f"{kind}.{number}", thing, shape
@@ -30,17 +32,21 @@ def _primitives(shape: Any) -> Iterator[Any]:
             yield from _primitives(part)
 
 
-def check_meshes(scene: Any) -> None:
-    """One message about the first mesh of a scene that cannot be what its author meant. Reads files, runs no kernels."""
-    for where, thing, shape in meshes(scene):
+def mesh_problems(scene: Any) -> list[Problem]:
+    """One sentence about every mesh of a scene that cannot be what its author meant. Reads files, runs no kernels."""
+    found: dict[str, Problem] = {}
+    for where, thing, shape in meshes(scene, scene.solid):
+        key, text = f"{where}.shape", None
         try:
             loaded = shape.loaded()
         except SceneError as error:
-            raise SceneError(f"{_named(where, thing)}: {error}", file=error.file, key=f"{where}.shape.file") from None
-        problem = _scale(scene, shape) or (_cut(thing.shape, loaded) if where.startswith("emitter") else None)
-        if problem:
-            text = f"{_named(where, thing)}: mesh file '{shape.file}' {problem}"
-            raise SceneError(text, file=shape.file, key=f"{where}.shape")
+            key, text = f"{key}.file", str(error)
+        else:
+            problem = _scale(scene, shape) or (_cut(thing.shape, loaded) if where.startswith("emitter") else None)
+            text = f"mesh file '{shape.file}' {problem}" if problem else None
+        if text:
+            found.setdefault(key, Problem(key, text, "a closed triangle mesh of the right size"))
+    return list(found.values())
 
 
 def _named(where: str, thing: Any) -> str:
@@ -100,10 +106,10 @@ def mesh_notes(scene: Any, support: float) -> list[str]:
     from viscoil.solids.mesh_tree import tree_of
 
     notes: list[str] = []
-    for where, thing, shape in meshes(scene):
+    for where, thing, shape in meshes(scene, scene.every_solid()):
         loaded, name = shape.loaded(), f"{_named(where, thing)}: mesh file '{shape.file}'"
         notes += [f"{_named(where, thing)}: {note}" for note in loaded.notes]
-        if where.startswith("solid"):
+        if where.startswith("solid"):  # also those of robots, which count on
             grid = grid_of(shape.file, shape.scale, scene.spacing, support, thing.stick_distance)
             crossings = grid.crossings
             notes += [f"{name} {text}" for text in _about_grid(grid, thing.container, scene.spacing)]

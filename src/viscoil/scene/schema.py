@@ -12,6 +12,7 @@ from viscoil.material import PRESETS, Material
 from viscoil.model import Model, NestedProblems, Problem, joined, problems
 from viscoil.scene.actors import Actor
 from viscoil.scene.bodies import Body, Robot
+from viscoil.scene.mesh_checks import mesh_problems
 from viscoil.scene.particle_solids import ParticleSolid
 from viscoil.scene.parts import Domain, Emitter, Expect, Figure, Fluid, Keyframe, Output, Picture, Sink, Solid, TimeSettings
 from viscoil.scene.robots import robot_solids
@@ -136,10 +137,14 @@ class Scene(Model):
         problem = _material_problem(name, self.material, "material")
         raise joined([problem], self.title or "scene")
 
+    def fluid_materials(self) -> dict[str, Material]:
+        """Materials in the order in which fluids, then emitters, first name them."""
+        return {item.material: self.material_named(item.material) for item in [*self.fluid, *self.emitter]}
+
     def used_materials(self) -> dict[str, Material]:
         """Materials in the order in which fluids, then emitters, first name them; then one for each particle solid."""
-        fluids = {item.material: self.material_named(item.material) for item in [*self.fluid, *self.emitter]}
-        return fluids | {solid.called(number): solid.material() for number, solid in enumerate(self.particle_solid)}
+        bodies = {solid.called(number): solid.material() for number, solid in enumerate(self.particle_solid)}
+        return self.fluid_materials() | bodies
 
     def every_solid(self) -> list[Solid]:
         """The scene's own solids and those its figures and robots are made of: the same objects until one of them changes."""
@@ -152,6 +157,8 @@ class Scene(Model):
         if not self.fluid and not self.emitter and not self.particle_solid:
             text = "the scene has no particles; expected at least one [[fluid]], [[emitter]] or [[particle_solid]]"
             found.append(Problem("", text))
+        if broken := mesh_problems(self):
+            return found + broken  # sizes of what cannot be read need not be asked for
         found += self._particle_solid_problems()
         for kind, items in (("fluid", self.fluid), ("emitter", self.emitter)):
             for index, item in enumerate(items):

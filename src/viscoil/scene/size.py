@@ -49,9 +49,6 @@ def estimate(scene: Any) -> Estimate:
 
 def check_size(scene: Any, available: int | None = None) -> Estimate:
     """The estimate, or ``SceneError`` when it cannot work."""
-    from viscoil.scene.mesh_checks import check_meshes
-
-    check_meshes(scene)
     size = estimate(scene)
     advice = f"expected a larger spacing (now {scene.spacing:g} m) or smaller shapes"
     if size.particles > MOST_PARTICLES:

@@ -140,7 +140,13 @@ def _cup(shape: dict[str, Any], q: np.ndarray) -> np.ndarray:
     return np.minimum(side, floor) - shape["thickness"] / 2
 
 
+def _mesh(shape: dict[str, Any], q: np.ndarray) -> np.ndarray:
+    from viscoil.solids.mesh_grid import grid_of  # kept on disk; the first time it takes kernels to make
+
+    return grid_of(shape["file"], shape.get("scale", 1.0)).interpolated(q)
+
+
 _FORMULAS = {
     "plane": _plane, "box": _box, "sphere": _sphere, "capsule": _capsule, "cylinder": _cylinder, "cone": _cone,
-    "funnel": _funnel, "torus": _torus, "bowl": _bowl, "cup": _cup,
+    "funnel": _funnel, "torus": _torus, "bowl": _bowl, "cup": _cup, "mesh": _mesh,
 }

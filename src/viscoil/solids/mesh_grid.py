@@ -11,7 +11,6 @@ import io
 import json
 import os
 import time
-import zipfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -53,7 +52,7 @@ class Grid:
             weight = np.where(at, share, 1 - share).prod(axis=1)
             phi += weight * self.phi[tuple((low + at).T)]
         beyond = self.cell * np.linalg.norm(inner - held, axis=1)
-        return np.where(beyond > 0, np.hypot(phi, beyond), phi)
+        return np.where(beyond > 0, np.hypot(np.maximum(phi - 0.1 * self.cell, 0.0), beyond), phi)
 
 
 def grid_of(file: str, scale: float, spacing: float = 0.0, support: float = 0.0, reach: float = 0.0) -> Grid:
@@ -89,7 +88,7 @@ def _made(mesh: Loaded, spacing: float, support: float, reach: float) -> Grid:
     if spacing > 0:
         wanted = min(wanted, spacing / 2, support / 4 if support > 0 else np.inf)
     wanted = min(wanted, max(thickness / WALL, longest / 400))
-    pad = spacing + support + reach  # contact radii are at most one spacing
+    pad = spacing + support + reach or longest / 4  # contact radii are at most one spacing
 
     def counts(cell: float) -> np.ndarray:
         return np.ceil((high - low + 2 * (pad + 2 * cell)) / cell).astype(np.int64) + 1
@@ -122,8 +121,8 @@ def _from_disk(path: Path) -> Grid | None:
                 int(file["crossings"]),
             )  # fmt: skip
             digest = str(file["digest"])
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, NotImplementedError):
-        return None  # not there, cut short or scribbled over: it is made again
+    except Exception:
+        return None  # not there, cut short, scribbled over, with any error that causes: it is made again
     if digest != _digest(grid):
         return None
     with contextlib.suppress(OSError):

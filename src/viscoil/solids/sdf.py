@@ -134,7 +134,7 @@ def mesh(q: vec3, part: qd.i32, parts: Parts) -> qd.f32:
     """φ of a mesh, linear between the nodes of its grid. Outside the grid a lower bound.
 
     The nearest point c of the grid's box is between x and any point m of the mesh: (x − c)·(c − m) ≥ 0, and therefore
-    |x − m|² ≥ |x − c|² + |c − m|².
+    |x − m|² ≥ |x − c|² + |c − m|². A tenth of a cell is taken off what was interpolated at c, which may be a little too much.
     """
     cell = parts.size[4 * part + 3]
     first = parts.nodes[4 * part]
@@ -155,7 +155,8 @@ def mesh(q: vec3, part: qd.i32, parts: Parts) -> qd.f32:
         phi += qd.select(i == 1, share[0], 1.0 - share[0]) * qd.select(j == 1, share[1], 1.0 - share[1]) * along
     beyond = cell * (inner - held).norm()
     if beyond > 0.0:
-        phi = qd.sqrt(phi * phi + beyond * beyond)
+        held_back = qd.max(phi - 0.1 * cell, 0.0)
+        phi = qd.sqrt(held_back * held_back + beyond * beyond)
     return phi
 
 

@@ -16,9 +16,12 @@ from viscoil.constraints.conformation import Substances, gradient_of, substances
 from viscoil.constraints.contact import gauge_contacts, resolve_all
 from viscoil.constraints.density import DensityNumbers, correction_of, multiplier_of, plain_density
 from viscoil.constraints.friction import pair_factor
+from viscoil.constraints.particle_solids import hold_together
+from viscoil.constraints.shape_matching import carry_on, fit_twists, rigid_velocities
 from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers, allowed
 from viscoil.constraints.walls import wall_density
 from viscoil.particles import Flag, Ints, Particles, Uploaded, Vectors, allocate_array, mat3, vec3
+from viscoil.solids.clusters import Clusters, Elastic, note_touch
 from viscoil.solids.coupling import Bodies, approach, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.dcpbd_projection import (
@@ -78,8 +81,8 @@ def _meet_bodies(
 
 @qd.kernel(graph=True, fastcache=True)
 def _settle_stage(
-    p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, v: Projection, sums: Sums,
-    coupled: qd.Template,
+    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch,
+    v: Projection, sums: Sums, coupled: qd.Template, mix: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """x** = x⁰ + Δt u**; where that aimed at is kept in ``free``. Accounts of what the projection left: r·wr, u·r and the
     power of the friction, Δt u·F(u) = u·(r − (u* − u)/w)."""
@@ -118,12 +121,15 @@ def _settle_stage(
                 s.predicted[s.predicted.shape[0] // 2 + i] = x
         settle_bodies(solids, bodies)
         approach(s.clear, k.count[0], bodies)
+    if qd.static(mix & 1 > 0):  # as they were before contact, which comes back in the iterations
+        fit_twists(p, p.position, v.u, torus, b, periodic)
+        carry_on(p, k.dt[0], 0.0, 0.0, 0.0, torus, b, s.predicted, s.predicted.shape[0] // 2, periodic)
 
 
 @qd.func(requires_top_level=True)
 def _weigh(
     p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids, parts: Parts,
-    s: Scratch, walled: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    s: Scratch, walled: qd.template(), uniform: qd.template(), mix: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Multipliers of the density constraint, walls included."""
     for i in range(k.count[0]):
@@ -138,18 +144,31 @@ def _weigh(
                     wall = share
                     toward = slope
                 s.wall_gradient[i] = toward
-            found, _error = multiplier_of(i, p, s.predicted, first, near, torus, c, wall, toward, False, uniform, periodic)
+            found, _error = multiplier_of(
+                i, p, s.predicted, first, near, torus, c, wall, toward, False, uniform, periodic, mix > 0
+            )
             value = found
         s.multiplier[i] = value
         if i == 0:
             s.half[1] = s.half[0]
 
 
+@qd.func
+def _put_out(
+    i: qd.i32, x: vec3, p: Particles, k: StepNumbers, solids: Solids, parts: Parts, b: Clusters, mix: qd.template()
+) -> vec3:
+    """Where contact leaves particle i that wants to be at x."""
+    place = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
+    if qd.static(mix & 1 > 0):
+        note_touch(i, p, x, place, k.radius[0], b)
+    return place
+
+
 @qd.func(requires_top_level=True)
 def _move(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, bodies: Bodies, s: Scratch, trial: Vectors, coupled: qd.template(), walled: qd.template(),
-    uniform: qd.template(), periodic: qd.template(),
+    parts: Parts, bodies: Bodies, b: Clusters, s: Scratch, trial: Vectors, coupled: qd.template(), walled: qd.template(),
+    uniform: qd.template(), mix: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """x* ← x* + Δx, and contact: from one half of the array to the other, so that all read what was there before.
 
@@ -162,12 +181,14 @@ def _move(
             toward = vec3(0.0)
             if qd.static(walled):
                 toward = s.wall_gradient[i]
-            change = correction_of(i, p, s.predicted, first, near, torus, c, s.multiplier, toward, 1, uniform, periodic)
+            change = correction_of(
+                i, p, s.predicted, first, near, torus, c, s.multiplier, toward, 1, uniform, periodic, mix > 0
+            )
             place += change
             s.clear[i] -= change.norm()
             if qd.static(not coupled):  # noqa: SIM102 (decided when compiled)
                 if s.clear[i] < k.support[0]:
-                    place = resolve_all(place, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
+                    place = _put_out(i, place, p, k, solids, parts, b, mix)
         if qd.static(coupled):
             trial[i] = place
         else:
@@ -180,7 +201,7 @@ def _move(
         for i in range(k.count[0]):
             place = trial[i]
             if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0]:
-                place = resolve_all(place, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
+                place = _put_out(i, place, p, k, solids, parts, b, mix)
             s.predicted[s.half[0] * (s.predicted.shape[0] // 2) + i] = place
         settle_bodies(solids, bodies)
         approach(s.clear, k.count[0], bodies)
@@ -189,24 +210,29 @@ def _move(
 @qd.kernel(graph=True, fastcache=True)
 def _solve_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, bodies: Bodies, s: Scratch, trial: Vectors, coupled: qd.Template, walled: qd.Template,
-    uniform: qd.Template, periodic: qd.Template,
+    parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, trial: Vectors, coupled: qd.Template,
+    walled: qd.Template, uniform: qd.Template, mix: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    """x** → x: density and contact."""
+    """x** → x: density and contact, and bodies made of particles take back their shapes."""
     for _ in range(1):
         left[()] = k.iterations[0]
     while qd.graph.do_while(left):
-        _weigh(p, k, near, torus, c, solids, parts, s, walled, uniform, periodic)
-        _move(left, p, k, near, torus, c, solids, parts, bodies, s, trial, coupled, walled, uniform, periodic)
+        _weigh(p, k, near, torus, c, solids, parts, s, walled, uniform, mix, periodic)
+        _move(left, p, k, near, torus, c, solids, parts, bodies, b, s, trial, coupled, walled, uniform, mix, periodic)
+        hold_together(
+            p, s.predicted, s.half[0] * (s.predicted.shape[0] // 2), s.clear, k.dt[0], torus, b, e, mix, periodic
+        )
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _finish_stage(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: SpreadingNumbers, s: Scratch,
-    v: Projection, status: Ints, elastic: qd.Template, periodic: qd.Template,
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: SpreadingNumbers, b: Clusters,
+    s: Scratch, v: Projection, status: Ints, elastic: qd.Template, mix: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """u with what the positions were corrected by, the conformation at the end of the step, and even distances."""
     corrected_velocities(p, k.count[0], k.dt[0], k.farthest[0], v.free, s.predicted, v.u, status)
+    if qd.static(mix & 1 > 0):
+        rigid_velocities(p, s.predicted, k.dt[0], torus, b, v.u, periodic)
     if qd.static(elastic):
         for i in range(k.count[0]):
             if p.inverse_mass[i] != 0.0:
@@ -224,6 +250,7 @@ class DCPBD(Method):
     stages = ("integrate", "neighbours", "project", "solve", "velocity")
     leads_nozzles = True  # stress has to hold on to what is still in the pipe
     couples = True
+    holds_clusters = True
     evolves = ("conformation",)  # fields besides position and velocity that a step changes
 
     def __init__(self, params: DCPBDParams, world: Any):
@@ -305,13 +332,14 @@ class DCPBD(Method):
         k, density = step_numbers(self._step, world, c, dt), plain_density(self._density, world)
         spreading = self._spreading.set(spacing=world.spacing, strength=c.spreading)
         self._count, self._iterations = world.count, self._iterations + c.iterations
-        variant = (world.uniform, self._even, periodic)
+        b, e, mix = world.clusters.device, world.clusters.elastic, world.clusters.mix(dt)
+        variant = (world.uniform, self._even and mix == 0, periodic)
         bodies, coupled = world.solids.bodies_device, world.solids.coupled
         if coupled and self._bodies != len(world.solids.bodies):
             self._bodies = len(world.solids.bodies)
             self._rows = allocate_rows(self._bodies)
         with world.stages("integrate"):
-            predict_stage(p, k, solids, parts, s, v)
+            predict_stage(p, k, torus, solids, parts, b, e, s, v, mix, periodic)
         with world.stages("neighbours"):
             world.neighbors.find(s.predicted, p, world.count)
         with world.stages("project"):
@@ -322,18 +350,19 @@ class DCPBD(Method):
                 self._estimate(world, k, variant)
             numbers = self._numbers(world, rounds)
             for _ in range(rounds):
-                args = left, p, k, near, torus, m, numbers, solids, parts, bodies, s, v, self._rows, sums
+                args = left, p, k, near, torus, m, numbers, solids, parts, bodies, b, s, v, self._rows, sums
                 if gradients:
-                    gradients_stage(*args, coupled, *variant)
+                    gradients_stage(*args, coupled, mix, *variant)
                 else:
-                    strides_stage(*args, *variant)
-            _settle_stage(p, k, solids, parts, bodies, s, v, sums, coupled)
+                    strides_stage(*args, mix, *variant)
+            _settle_stage(p, k, torus, solids, parts, bodies, b, s, v, sums, coupled, mix, periodic)
         with world.stages("solve"):
             _solve_stage(
-                left, p, k, near, torus, density, solids, parts, bodies, s, v.search, coupled, walled, world.uniform, periodic
-            )
+                left, p, k, near, torus, density, solids, parts, bodies, b, e, s, v.search, coupled, walled, world.uniform, mix,
+                periodic,
+            )  # fmt: skip
         with world.stages("velocity"):
-            _finish_stage(p, k, near, torus, m, spreading, s, v, world.status, self._elastic, periodic)
+            _finish_stage(p, k, near, torus, m, spreading, b, s, v, world.status, self._elastic, mix, periodic)
 
     def iterations_used(self) -> int:
         """Iterations of the density constraint since the last call."""

@@ -1,6 +1,8 @@
 """Velocities of DC-PBD: where particles would go, who is held by solids, and the projection onto the conformation constraint.
 
-With bodies that fluid can move (``coupled``) those are unknowns of conjugate gradients too, see body_projection.py.
+With bodies that fluid can move (``coupled``) those are unknowns of conjugate gradients too, see body_projection.py. Rigid
+bodies made of particles (``mix``) only look for rigid motions: their search directions are replaced by the nearest ones. That
+is an orthogonal projection where masses are the metric, as they are here: the system stays symmetric, and momentum exact.
 """
 
 from dataclasses import dataclass
@@ -18,6 +20,8 @@ from viscoil.constraints.body_projection import (
 )
 from viscoil.constraints.conformation import Substances, gradient_corrections
 from viscoil.constraints.contact import clearance_on_way, resolve_all
+from viscoil.constraints.particle_solids import find_clusters
+from viscoil.constraints.shape_matching import stiffen
 from viscoil.constraints.velocity_projection import (
     Projection,
     ProjectionNumbers,
@@ -34,6 +38,7 @@ from viscoil.constraints.velocity_projection import (
 )
 from viscoil.constraints.wall_friction import nearest_wall
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, vec3
+from viscoil.solids.clusters import Clusters, Elastic
 from viscoil.solids.coupling import Bodies, approach, settle_bodies
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import StepNumbers
@@ -82,7 +87,7 @@ def _hold(
 ):  # fmt: skip
     """Who touches a solid keeps the velocity that contact leaves it; whom a wall would have to pull is let go."""
     for i in range(k.count[0]):
-        if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0]:
+        if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0] and p.cluster[i] < 0:
             if (v.held[i] == 1 or v.held[i] == 2) and v.normal[i].dot(v.residual[i]) > 0.0:
                 v.held[i] = 0
             before = v.u[i]
@@ -110,8 +115,8 @@ def _hold(
 @qd.func(requires_top_level=True)
 def _begin(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, v: Projection, rows: BodyRows, sums: Sums,
-    coupled: qd.template(), uniform: qd.template(), even: qd.template(), periodic: qd.template(),
+    solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch, v: Projection, rows: BodyRows, sums: Sums,
+    coupled: qd.template(), mix: qd.template(), uniform: qd.template(), even: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """What a round of the velocity projection starts from: who is held, and b − A u."""
     _hold(p, k, solids, parts, bodies, s, v, coupled)
@@ -124,14 +129,16 @@ def _begin(
         gather(v.residual, s.predicted, k.count[0], k.dt[0], v, solids, bodies)
         start_bodies(k.dt[0], v, solids, bodies, rows)
         follow(v.search, s.predicted, k.count[0], k.dt[0], v, solids, bodies, rows)
+    if qd.static(mix & 1 > 0):
+        stiffen(p, s.predicted, v.search, torus, b, periodic)
     begin_round(left, k.count[0], c, v, sums, coupled)
 
 
 @qd.func(requires_top_level=True)
 def _iterate(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, bodies: Bodies, s: Scratch, v: Projection, rows: BodyRows, sums: Sums, coupled: qd.template(),
-    uniform: qd.template(), even: qd.template(), periodic: qd.template(),
+    solids: Solids, bodies: Bodies, b: Clusters, s: Scratch, v: Projection, rows: BodyRows, sums: Sums,
+    coupled: qd.template(), mix: qd.template(), uniform: qd.template(), even: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """One iteration of conjugate gradients."""
     bulk_pressures(v.search, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
@@ -142,11 +149,17 @@ def _iterate(
         gather(v.image, s.predicted, k.count[0], k.dt[0], v, solids, bodies)
         steer_bodies(k.dt[0], v, solids, bodies, rows)
         follow(v.search, s.predicted, k.count[0], k.dt[0], v, solids, bodies, rows)
+    if qd.static(mix & 1 > 0):
+        stiffen(p, s.predicted, v.search, torus, b, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
-def predict_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scratch, v: Projection):
+def predict_stage(
+    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, b: Clusters, e: Elastic, s: Scratch,
+    v: Projection, mix: qd.Template, periodic: qd.Template,
+):  # fmt: skip
     _predict(p, k, solids, parts, s, v)
+    find_clusters(p, k.count[0], torus, b, e, mix, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -165,13 +178,17 @@ def prepare_stage(
 @qd.kernel(graph=True, fastcache=True)
 def gradients_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, v: Projection, rows: BodyRows, sums: Sums,
-    coupled: qd.Template, uniform: qd.Template, even: qd.Template, periodic: qd.Template,
+    solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch, v: Projection, rows: BodyRows, sums: Sums,
+    coupled: qd.Template, mix: qd.Template, uniform: qd.Template, even: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """One round of the velocity projection by conjugate gradients: u* → u**; bodies then are where that takes them."""
-    _begin(left, p, k, near, torus, m, c, solids, parts, bodies, s, v, rows, sums, coupled, uniform, even, periodic)
+    _begin(
+        left, p, k, near, torus, m, c, solids, parts, bodies, b, s, v, rows, sums, coupled, mix, uniform, even, periodic
+    )
     while qd.graph.do_while(left):
-        _iterate(left, p, k, near, torus, m, c, solids, bodies, s, v, rows, sums, coupled, uniform, even, periodic)
+        _iterate(
+            left, p, k, near, torus, m, c, solids, bodies, b, s, v, rows, sums, coupled, mix, uniform, even, periodic
+        )
     if qd.static(coupled):
         settle_bodies(solids, bodies)
         approach(s.clear, k.count[0], bodies)
@@ -180,11 +197,11 @@ def gradients_stage(
 @qd.kernel(graph=True, fastcache=True)
 def strides_stage(
     left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, v: Projection, rows: BodyRows, sums: Sums,
-    uniform: qd.Template, even: qd.Template, periodic: qd.Template,
+    solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch, v: Projection, rows: BodyRows, sums: Sums,
+    mix: qd.Template, uniform: qd.Template, even: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """The same by Chebyshev's or Jacobi's iteration, two at a time: directions go back and forth between two arrays."""
-    _begin(left, p, k, near, torus, m, c, solids, parts, bodies, s, v, rows, sums, False, uniform, even, periodic)
+    _begin(left, p, k, near, torus, m, c, solids, parts, bodies, b, s, v, rows, sums, False, mix, uniform, even, periodic)
     first_stride(left, p, k.count[0], c, v)
     while qd.graph.do_while(left):
         bulk_pressures(v.search, p, s.predicted, k.count[0], near, torus, k.support[0], m, v, uniform, periodic)
@@ -197,6 +214,8 @@ def strides_stage(
             left, v.direction, v.search, p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, v, True,
             uniform, even, periodic,
         )  # fmt: skip
+    if qd.static(mix & 1 > 0):
+        stiffen(p, s.predicted, v.u, torus, b, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)

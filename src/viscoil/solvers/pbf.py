@@ -23,7 +23,7 @@ from viscoil.constraints.particle_solids import find_clusters, hold_together
 from viscoil.constraints.shape_matching import carry_on, rigid_velocities
 from viscoil.constraints.walls import walls_nearby
 from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
-from viscoil.solids.clusters import Clusters, Elastic, slot_of
+from viscoil.solids.clusters import Clusters, Elastic, note_touch
 from viscoil.solids.coupling import Bodies, approach, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
@@ -144,8 +144,7 @@ def _move(
                     s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i]
                 )
                 if qd.static(mix & 1 > 0):
-                    if p.cluster[i] >= 0:
-                        b.touched[slot_of(i, p, b)] = qd.cast((place - s.predicted[i]).norm() > 1e-4 * k.radius[0], qd.i32)
+                    note_touch(i, p, s.predicted[i], place, k.radius[0], b)
                 s.predicted[i] = place
         if i == 0:
             count_down(left, s.used)
@@ -326,7 +325,7 @@ class PBF(Method):
         k, d = step_numbers(self._step, world, c, dt, vorticity=c.vorticity), self.numbers(world)
         bodies, coupled = world.solids.bodies_device, world.solids.coupled
         variant = (self._walled(world), c.pressure_power, world.uniform, c.density_kernel, c.tolerance > 0, coupled)
-        b, e, mix = world.clusters.device, world.clusters.elastic, world.clusters.mix
+        b, e, mix = world.clusters.device, world.clusters.elastic, world.clusters.mix(dt)
         if not world.stages.precise:
             _whole_step(
                 left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near, d, solids, parts, bodies,

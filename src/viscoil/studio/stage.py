@@ -339,7 +339,8 @@ def nozzle_mesh(shape: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         x, _, z = shape["size"]
         vertices, triangles = mesh({"type": "box", "size": (1.1 * x, 1.2 * max(x, z), 1.1 * z)}, 32)
     else:
-        radius = float(shape.get("radius") or shape.get("top_radius") or shape.get("height", 0.1) / 2)
+        wide = np.ptp(mesh(shape)[0], axis=0)[[0, 2]].max() / 2 if shape.get("type") == "mesh" else 0.0
+        radius = float(wide or shape.get("radius") or shape.get("top_radius") or shape.get("height", 0.1) / 2)
         body = {"bottom_radius": 1.35 * radius, "top_radius": radius, "height": 2.0 * radius, "thickness": 0.2 * radius}
         vertices, triangles = mesh({"type": "funnel", **body}, 32)
     return vertices - np.array([0, vertices[:, 1].max(), 0], np.float32), triangles

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from viscoil.solids.figures import bear_parts
+from viscoil.solids.meshes import mesh
 
 Surface = tuple[np.ndarray, np.ndarray]  # points and unit normals
 
@@ -110,6 +111,20 @@ def _bear(shape: dict[str, Any], step: float) -> Surface:
     return _union({"parts": parts}, step)
 
 
+def _mesh(shape: dict[str, Any], step: float) -> Surface:
+    """Points strewn over the triangles of a file, the same every time."""
+    vertices, triangles = mesh(shape)
+    a, b, c = (vertices[triangles[:, k]].astype(float) for k in range(3))
+    normals = np.cross(b - a, c - a)
+    twice = np.linalg.norm(normals, axis=1)
+    number = int(np.clip(twice.sum() / 2 / step**2, 64, 400_000))
+    rng = np.random.default_rng(0)
+    chosen = np.sort(rng.choice(len(twice), number, p=twice / twice.sum()))
+    u, v = np.sqrt(rng.random(number))[:, None], rng.random(number)[:, None]
+    points = (1 - u) * a[chosen] + u * (1 - v) * b[chosen] + u * v * c[chosen]
+    return points, normals[chosen] / twice[chosen][:, None]
+
+
 def rotation_matrix(degrees: Any) -> np.ndarray:
     """Turn about x, then the new y, then the new z."""
     turn = np.eye(3)
@@ -142,4 +157,5 @@ def edges(shape: dict[str, Any], step: float) -> np.ndarray:
 _SURFACES = {
     "sphere": _sphere, "capsule": _capsule, "cylinder": _cone, "cone": _cone, "funnel": _funnel, "torus": _torus,
     "bowl": _bowl, "cup": _cup, "box": _box, "union": _union, "bear": _bear,
+    "mesh": _mesh,
 }
