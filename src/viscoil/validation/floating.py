@@ -2,10 +2,10 @@
 
 A free body at rest displaces its own weight of fluid, so the share of a box below the level is its density over the fluid's.
 Particles know that to about the size of one over that of the box: fluid keeps half a spacing off bodies and arranges itself
-along them. PVFS has two more such effects. Its fluid has surface tension, γ/(ρgd²) ≈ 0.02 (depth/d)/compressibility, and wets
-nothing by itself, so that menisci carry a box by 4γ/(ρgLH) of its height: 0.13 of one of ten spacings. And it is about a tenth
-denser than its nominal density under its weight. Here its boxes are sticky, which wets them halfway: where the pull at
-0.8 spacings is about 7 k/d (k: the solver's stiffness), water neither climbs them nor shrinks from them.
+along them. PVFS has three more such effects. Its fluid has surface tension, γ/(ρgd²) ≈ 0.02 (depth/d)/compressibility, and wets
+nothing by itself, so that menisci carry a box of width L by 4γ/(ρgLH) of its height H; its walls add nothing to densities, so
+that fluid under pressure crowds along them and bodies displace less; and under its weight it is denser than it should be.
+The first two fall with 1/L, hence its boxes are wider here; a support of 2.8 spacings makes up for the third.
 """
 
 from typing import Any
@@ -17,35 +17,39 @@ from viscoil.validation.case import Case, Check, Mutation, Outcome, Trial, at_le
 D = 0.02  # spacing [m]
 RHO = 1000.0  # kg/m³
 FRAME = 1 / 30  # s
-STEPS = {"pbf": 4, "pvfs": 1, "iisph": 10, "dcpbd": 6}  # per frame, at least
-SOLVERS = tuple(STEPS)
-SUPPORT = 2.8  # of PVFS, whose fluid then has its nominal density under its weight [spacings]
-WETTED = {"stick_distance": 0.8 * D, "stick_stiffness": 9000.0}  # of PVFS's boxes [m, 1/s²]
+# Steps per frame (at least), size of a box [h] and what else is set.
+SOLVERS: dict[str, tuple[int, tuple[float, float, float], dict[str, Any]]] = {
+    "pbf": (4, (3.9, 3.05, 3.9), {}),
+    "pvfs": (1, (5.7, 3.05, 5.7), {"support": 2.8, "compressibility": 0.12}),
+    "iisph": (10, (3.9, 3.05, 3.9), {}),
+    "dcpbd": (6, (3.9, 3.05, 3.9), {}),
+}
+SUPPORTS = {"pbf": 2.5, "pvfs": 2.8, "iisph": 2.0, "dcpbd": 2.5}  # h [spacings]
 DENSITIES = (0.3, 0.6, 0.9, 1.5, 3.0)  # in the fluid's
-QUICK = (0.3, 0.9, 1.5)
+QUICK = {"pvfs": (0.6, 1.5)}
 RIM = 2.0  # columns closer than this to a wall or a body do not tell the level [spacings]
 
 
 def _scene(method: str, densities: tuple[float, ...], scale: float) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
     """(scene, size of the tank, size of a box [m]). Those that float begin somewhat too high, those that sink half out."""
-    box = np.array([11.0, 8.5, 11.0]) * scale * D
-    gap, depth = 5 * scale * D, 13 * scale * D
+    steps, size, more = SOLVERS[method]
+    box = np.array(size) * SUPPORTS[method] * scale * D
+    gap, depth = 5 * scale * D, D * np.ceil(1.5 * box[1] / D)
     tank = np.array([len(densities) * (box[0] + gap) + gap, depth + 1.5 * box[1], box[2] + 2 * gap])
+    tank = D * np.ceil(tank / D - 1e-6)  # whole layers of particles
     solids: list[Any] = [
         {"name": "tank", "container": True, "shape": {"type": "box", "size": tuple(tank), "position": (0.0, tank[1] / 2, 0.0)}}
     ]
-    # stiffer in deeper water, as the surface is
-    extra = {**WETTED, "stick_stiffness": scale * WETTED["stick_stiffness"]} if method == "pvfs" else {}
     for number, density in enumerate(densities):
         x = (number - (len(densities) - 1) / 2) * (box[0] + gap)
         y = depth + box[1] * (0.5 - 0.9 * density if density < 1 else 0.0)
         shape = {"type": "box", "size": tuple(box), "position": (x, y, 0.0)}
-        solids.append({"name": f"box {density:g}", "shape": shape, "body": {"density": RHO * density}, **extra})
+        solids.append({"name": f"box {density:g}", "shape": shape, "body": {"density": RHO * density}})
     water = {"type": "box", "size": (tank[0], depth, tank[2]), "position": (0.0, depth / 2, 0.0)}
     table = {
         "spacing": D,
-        "time": {"frames": 10_000, "frame_time": FRAME, "steps_per_frame": STEPS[method]},
-        "solver": {"method": method, **({"support": SUPPORT} if method == "pvfs" else {})},
+        "time": {"frames": 10_000, "frame_time": FRAME, "steps_per_frame": steps},
+        "solver": {"method": method, "support": SUPPORTS[method], **more},
         "material": {"water": {"density": RHO}},
         "fluid": [{"material": "water", "shape": water}],
         "solid": solids,
@@ -69,7 +73,7 @@ def level(x: np.ndarray, tank: np.ndarray, centres: np.ndarray, reach: float) ->
 
 def _floated(trial: Trial, name: str) -> dict[str, Any]:
     """Share of every box below the level and height of its lowest point [spacings], over time."""
-    densities, scale, seconds = (QUICK, 1.0, 2.0) if trial.quick else (DENSITIES, 2.0, 4.0)
+    densities, scale, seconds = (QUICK.get(name, (0.3, 0.9, 1.5)), 1.0, 1.7) if trial.quick else (DENSITIES, 2.0, 4.0)
     table, tank, box = _scene(name, densities, scale)
     sim = trial.simulation(table)
     rigid = sim.world.solids.bodies.rigid
