@@ -27,6 +27,7 @@ class FreeBodies:
         self.velocity = np.zeros((n, 6))
         self.hearts = np.zeros((n, 3)) if hearts is None else np.asarray(hearts, float)
         self.notes = []
+        self.follows = np.ones(n, bool)
 
     def poses(self):
         return self.rotation, self.position

@@ -197,6 +197,40 @@ def test_a_cup_of_thin_walls_holds(speed, joined):
     assert min(cup.distance(k, new).min() for k in range(len(cup))) > 0.5 * R
 
 
+@pytest.mark.parametrize("close", [0.02, 0.1, 0.2, 0.24, 0.3])
+def test_who_starts_too_close_to_one_wall_does_not_fly_through_the_next(close):
+    """Leaving a wall is no touch, but what comes after it is: squeezed particles are no exception."""
+    random = np.random.default_rng(3)
+    room = solids(box((0.4, 0.4, 0.4), container=True))
+    both = [box((D, 1, 1), (x, 0, 0))["shape"] for x in (-0.2 - D / 2, 0.2 + D / 2)]
+    plates = solids({"shape": {"type": "union", "parts": both}})
+    old = random.uniform(-0.15, 0.15, (300, 3))
+    old[:, 0] = -0.2 + close * R
+    new = old + np.array([3.0, 0, 0]) + random.normal(size=old.shape) * 0.05
+    for walls in (room, plates):
+        x = resolve(walls, old, new)
+        assert np.all(np.abs(x[:, 0]) < 0.2 - 0.9 * R)
+
+
+@pytest.mark.parametrize("deep", [0.05, 0.3, 0.7])
+@pytest.mark.parametrize("further", [0.2, 0.9, 5.0])
+def test_who_is_pressed_into_a_thin_wall_comes_out_on_his_own_side(deep, further):
+    """A wall of one spacing, entered by up to 0.7 of its half: pushed on, short or long, he is still on the near side."""
+    wall = solids(box((D, 1, 1), (D / 2, 0, 0)))
+    old = np.array([[deep * R, y, 0.1] for y in np.linspace(-0.3, 0.3, 20)])
+    new = old + np.array([further * R, 0.3 * R, 0])
+    x = resolve(wall, old, new)
+    assert np.all(x[:, 0] <= -R * (1 - 1e-4))
+
+
+def test_sliding_over_an_edge_goes_on():
+    """Whom a traced path leads past the end of a board flies on, and not to where the path through it would have led."""
+    board = solids(box((0.2, D, 1), (0, 0, 0)))
+    x = resolve(board, np.array([[0.0, 0.05, 0]]), np.array([[0.3, -0.2, 0]]))
+    assert x[0, 0] > 0.15
+    assert x[0, 1] > 0, "not below the board"
+
+
 def test_a_particle_inside_a_solid_is_put_outside():
     ball = solids({"shape": {"type": "sphere", "radius": 0.1}})
     x = np.random.default_rng(8).normal(size=(500, 3))

@@ -341,6 +341,17 @@ def test_containers_hold_everything(speed):
         assert np.linalg.norm(velocity, axis=1).max() < 1.001 * speed + 1e-3, "nobody gains speed"
 
 
+@pytest.mark.parametrize("close", [0.02, 0.1, 0.24, 0.3])
+def test_who_starts_too_close_to_one_wall_does_not_fly_through_the_next(close):
+    random = np.random.default_rng(3)
+    old = random.uniform(-0.15, 0.15, (300, 3))
+    old[:, 0] = -0.2 + close * R
+    new = old + np.array([3.0, 0, 0]) + random.normal(size=old.shape) * 0.05
+    plates = [{"type": "box", "size": (D, 1, 1), "position": (x, 0, 0)} for x in (-0.2 - D / 2, 0.2 + D / 2)]
+    x, _ = meet(solids({"shape": {"type": "union", "parts": plates}}), old, new)
+    assert np.all(np.abs(x[:, 0]) < 0.2 - 0.9 * R)
+
+
 def test_extreme_numbers_stay_finite():
     both = solids({"shape": FLOOR, **STICK}, box((1, 1, 1), (0, 3, 0), **STICK))
     old = np.array([[0.0, 1, 0], [0, 3, 0], [0, R, 0]])

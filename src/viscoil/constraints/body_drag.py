@@ -14,9 +14,9 @@ from viscoil.solids.sdf import Solids
 
 
 @qd.func
-def body_velocity(i: qd.i32, x: vec3, dt: qd.f32, f: PressureField, solids: Solids, bodies: Bodies) -> vec3:
-    """Of the body beside particle i, carried on to x [m/s]; where there is none, of the first."""
-    body = qd.max(f.body[i], 0)
+def body_velocity(at: qd.i32, x: vec3, dt: qd.f32, f: PressureField, solids: Solids, bodies: Bodies) -> vec3:
+    """Of body ``at`` of particle at//2, carried on to x [m/s]; where there is none, of the first."""
+    body = qd.max(f.body[at], 0)
     return way_of(body, lever_at_start(body, x, solids, bodies), bodies) / (solids.per_spacing[0] * dt)
 
 
@@ -27,25 +27,32 @@ def wall_velocity(
     """Mean velocity of the walls beside particle i at x [m/s]; there must be some."""
     carried = f.wall_velocity[i]
     if qd.static(coupled):
-        carried += f.of_body[i] * body_velocity(i, x, dt, f, solids, bodies)
+        for at in range(2 * i, 2 * i + 2):
+            carried += f.of_body[at] * body_velocity(at, x, dt, f, solids, bodies)
     return carried / f.wall[i]
 
 
 @qd.func
-def drag_of_body(
-    i: qd.i32, x: vec3, share: qd.f32, v: vec3, dt: qd.f32, p: Particles, f: PressureField, solids: Solids, bodies: Bodies
-) -> vec3:
-    """Impulse that particle i gets from the body when walls change its velocity v by ``share`` of the difference."""
-    part = share * f.of_body[i] / (f.wall[i] * p.inverse_mass[i])
-    return (part * dt * solids.per_spacing[0]) * (body_velocity(i, x, dt, f, solids, bodies) - v)
+def hold_of_body(at: qd.i32, share: qd.f32, p: Particles, f: PressureField) -> qd.f32:
+    """s φ/w of body ``at`` when walls change the velocity of particle at//2 by the share s of the difference."""
+    return share * f.of_body[at] / (f.wall[at // 2] * p.inverse_mass[at // 2])
 
 
 @qd.func
-def drag_body(
+def drag_of_body(
+    at: qd.i32, x: vec3, hold: qd.f32, v: vec3, dt: qd.f32, f: PressureField, solids: Solids, bodies: Bodies
+) -> vec3:
+    """Impulse that particle at//2 of velocity v gets from body ``at``; ``hold``: see :func:`hold_of_body`."""
+    return (hold * dt * solids.per_spacing[0]) * (body_velocity(at, x, dt, f, solids, bodies) - v)
+
+
+@qd.func
+def drag_bodies(
     i: qd.i32, x: vec3, share: qd.f32, v: vec3, dt: qd.f32, p: Particles, f: PressureField, solids: Solids, bodies: Bodies
 ):
-    """The body beside particle i, if there is one, receives the opposite of :func:`drag_of_body`."""
-    body = f.body[i]
-    if body >= 0:
-        q = drag_of_body(i, x, share, v, dt, p, f, solids, bodies)
-        add_push(body, lever_at_start(body, x, solids, bodies), q, solids)
+    """The bodies beside particle i receive the opposite of :func:`drag_of_body`."""
+    for at in range(2 * i, 2 * i + 2):
+        body = f.body[at]
+        if body >= 0:
+            q = drag_of_body(at, x, hold_of_body(at, share, p, f), v, dt, f, solids, bodies)
+            add_push(body, lever_at_start(body, x, solids, bodies), q, solids)

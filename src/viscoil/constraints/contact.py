@@ -6,9 +6,9 @@ moving wall stands still and the particle's path runs from its old place in the 
 
 Fast particles: when the path is long enough to have crossed a wall it is traced (sphere tracing), and from the first touch
 on the rest of it slides along the surface, less friction. Sliding may lead into the next wall: the path to where it ends
-is traced again, and if that still meets something the particle stops there. A wall thicker than half a contact radius is
-not crossed at any speed; a solid should turn by less than half a radian per step, because the path in its frame is taken
-as straight.
+is traced again, and if that still meets something the particle stops there. A wall thicker than a contact radius is not
+crossed at any speed. The path in a solid's frame is taken as straight: both its ends are right, so that nothing gets out of
+a vessel however it turns, but a blade that turns by more than half a radian per step misses some that it should have hit.
 """
 
 import quadrants as qd
@@ -20,21 +20,32 @@ from viscoil.solids.sdf import Parts, Solids, distance, normal
 
 @qd.func
 def trace(solid: qd.i32, a: vec3, b: vec3, radius: qd.f32, solids: Solids, parts: Parts) -> qd.f32:
-    """Share of the path a → b up to the first touch, 1 when there is none. A touch is a quarter radius off the surface."""
+    """Share of the path a → b up to the first touch, 1 when there is none. A touch is a quarter radius off the surface.
+
+    Who begins nearer than that, or inside, and comes away from the surface has not touched it yet: short steps lead on
+    until the distance is large enough, or shrinks.
+    """
     length = (b - a).norm()
     travelled = 0.0
+    safe = 0.0  # so far the way is free
+    last = -1e30
     free = 0
     for _ in range(64):
         if free == 0:
             gap = distance(solid, a + (b - a) * (travelled / length), solids, parts) - 0.25 * radius
-            if gap < 0.01 * radius:
-                free = -1
-            else:
+            if gap >= 0.01 * radius:
                 travelled += gap
-                if travelled >= length:
-                    free = 1
+                safe = travelled
+            elif gap > last:
+                safe = travelled
+                travelled += 0.1 * radius
+            else:
+                free = -1
+            last = gap
+            if free == 0 and travelled >= length:
+                free = 1
     # Creeping along a surface may use up all steps: stopping early is safe, passing through is not.
-    return qd.select(free == 1, 1.0, travelled / length)
+    return qd.select(free == 1, 1.0, qd.min(safe / length, 1.0))
 
 
 @qd.func
@@ -58,13 +69,19 @@ def local_path(x: vec3, x0: vec3, solid: qd.i32, solids: Solids):
 
 
 @qd.func
-def may_cross(solid: qd.i32, a: vec3, b: vec3, radius: qd.f32, solids: Solids, parts: Parts) -> qd.i32:
-    """Whether the path a → b is long enough to end behind a wall."""
+def first_touch(solid: qd.i32, a: vec3, b: vec3, phi: qd.f32, radius: qd.f32, solids: Solids, parts: Parts):
+    """(1 if the path a → b is one that may end behind a wall, its share up to the first touch); ``phi`` is φ(b).
+
+    A short path that ends outside has not crossed anything thicker than a radius.
+    """
     length = (b - a).norm()
-    crosses = 0
-    if length > radius and distance(solid, a, solids, parts) - 0.25 * radius < length:
-        crosses = 1
-    return crosses
+    traced = 0
+    share = 1.0
+    if length > radius or (phi < 0.0 and length > 0.0):
+        if distance(solid, a, solids, parts) - 0.25 * radius < length:
+            traced = 1
+            share = trace(solid, a, b, radius, solids, parts)
+    return traced, share
 
 
 @qd.func
@@ -82,20 +99,24 @@ def resolve(x: vec3, x0: vec3, contact_radius: qd.f32, solid: qd.i32, stop: qd.i
     radius = contact_radius * solids.standoff[solid]
     a, b = local_path(x, x0, solid, solids)
     result = x
-    traced = 0
+    fast = 0
     if near(a, b, solids.bound[solid] + radius) == 1:
         touched = 0
-        if may_cross(solid, a, b, radius, solids, parts) == 1:
-            traced = 1
-            share = trace(solid, a, b, radius, solids, parts)
-            if share < 1.0:
-                grip = qd.select(stop == 1, 1e30, solids.friction[solid])
-                b = _slide(solid, a, b, share, radius, grip, solids, parts)
+        slid = 0
+        phi = distance(solid, b, solids, parts)
+        traced, share = first_touch(solid, a, b, phi, radius, solids, parts)
+        fast = traced
+        if share < 1.0:
+            grip = qd.select(stop == 1, 1e30, solids.friction[solid])
+            b = _slide(solid, a, b, share, radius, grip, solids, parts)
+            slid = 1
         for face in range(6):
             # In an inner corner the distance knows one face at a time. A face left for the next step would be turned
             # into velocity there: go on until all are clear.
             if face == touched:
-                depth = radius - distance(solid, b, solids, parts)
+                if face + slid > 0:
+                    phi = distance(solid, b, solids, parts)
+                depth = radius - phi
                 if depth > 1e-5 * radius:
                     n = normal(solid, b, 0.05 * radius, solids, parts)
                     b += depth * n
@@ -104,9 +125,9 @@ def resolve(x: vec3, x0: vec3, contact_radius: qd.f32, solid: qd.i32, stop: qd.i
                     if slipped > 0.0:
                         b -= slip * qd.min(solids.friction[solid] * depth / slipped, 1.0)
                     touched += 1
-        if touched > 0:
+        if touched + slid > 0:
             result = solids.rotation[solid] @ b + solids.position[solid]
-    return result, traced
+    return result, fast
 
 
 @qd.func
@@ -139,12 +160,12 @@ def _gauge_one(
     a, b = local_path(x, x0, solid, solids)
     if near(a, b, solids.bound[solid] + radius) == 1:
         touch = b
-        depth = radius - distance(solid, b, solids, parts)
-        if may_cross(solid, a, b, radius, solids, parts) == 1:
-            share = trace(solid, a, b, radius, solids, parts)
-            if share < 1.0:
-                touch = a + share * (b - a)
-                depth = qd.max(depth, 1e-30)
+        phi = distance(solid, b, solids, parts)
+        depth = radius - phi
+        _traced, reached = first_touch(solid, a, b, phi, radius, solids, parts)
+        if reached < 1.0:
+            touch = a + reached * (b - a)
+            depth = qd.max(depth, 1e-30)
         if depth > 0.0:
             n = normal(solid, touch, 0.05 * radius, solids, parts)
             depth = qd.max(depth, n.dot(touch - b))
@@ -187,6 +208,32 @@ def clearance(x: vec3, number: qd.i32, solids: Solids, parts: Parts) -> qd.f32:
         if local.norm() - solids.bound[solid] < gap:
             gap = qd.min(gap, distance(solid, local, solids, parts))
     return gap
+
+
+@qd.func
+def clearance_on_way(x0: vec3, x: vec3, number: qd.i32, solids: Solids, parts: Parts) -> qd.f32:
+    """At least as far [m] from all solids stays who moves from x0 to x while they move too; 1e30 where there is none.
+
+    In a solid's frame distances change by no more than a particle moves there, which is not what it moves in the world: a wall
+    may sweep over one at rest and be far away again at the end of the step.
+    """
+    gap = 1e30
+    for solid in range(number):
+        a, b = local_path(x, x0, solid, solids)
+        path = (b - a).norm()
+        if a.norm() - solids.bound[solid] - path < gap:
+            gap = qd.min(gap, distance(solid, a, solids, parts) - path)
+    return gap
+
+
+@qd.func
+def longest_way(x0: vec3, x: vec3, number: qd.i32, solids: Solids) -> qd.f32:
+    """How far [m] a particle moves in a step relative to the solids, at most: a wall may come while it rests."""
+    longest = 0.0
+    for solid in range(number):
+        a, b = local_path(x, x0, solid, solids)
+        longest = qd.max(longest, (b - a).norm())
+    return longest
 
 
 @qd.func(requires_top_level=True)

@@ -1,7 +1,7 @@
 """Rigid and soft bodies made of particles, as solvers call them (Barreiro et al. 2017, Fig. 1; Macklin et al. 2014).
 
-``mix`` says what kernels are compiled for: 1 rigid bodies, 2 soft ones, 4 soft ones that keep their volume; the sum of what is
-there, and 0 compiles to nothing.
+``mix`` says what kernels are compiled for: 1 rigid bodies, 2 soft ones, 4 soft ones that keep their volume, 8 soft ones that
+are stiff; the sum of what is there (ClusterSet.mix), and 0 compiles to nothing.
 """
 
 import quadrants as qd
@@ -34,11 +34,11 @@ def hold_together(
 ):  # fmt: skip
     """The part of an iteration that comes after density and contact: bodies take back their shapes.
 
-    Bonds take four turns for each of the volumes', and come last: they are what is seen.
+    Bonds take four or twelve turns for each of the volumes', and come last: they are what is seen.
     """
     if qd.static(mix & 1 > 0):
         match_shapes(p, x, start, clear, torus, b, periodic)
     if qd.static(mix & 2 > 0):
         if qd.static(mix & 4 > 0):
             keep_volumes(p, x, start, clear, dt, torus, b, e, periodic)
-        pull_bonds(p, x, start, clear, dt, torus, b, e, 4, periodic)
+        pull_bonds(p, x, start, clear, dt, torus, b, e, 12 if mix & 8 else 4, periodic)

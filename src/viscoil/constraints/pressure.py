@@ -69,10 +69,10 @@ class PressureField:
     flux: Floats  # Σ_b V_b v_b·∇W_ib [1/s]
     wall_velocity: Vectors  # Σ_b V_b W_ib v_b [m/s]
     grip: Floats  # Σ_b V_b W_ib μ_b
-    body: Ints  # the body beside it that fluid can move, or −1; this and the next three only where there are such
-    by_body: Vectors  # its part b of g [1/m]
-    of_body: Floats  # its part of δ
-    braked: Vectors  # its part of Akinci's friction [1/(m s)]
+    body: Ints  # [2 particle] bodies beside it that fluid can move, or −1; this and the next three only where there are such
+    by_body: Vectors  # [2 particle] their parts b of g [1/m]
+    of_body: Floats  # [2 particle] their parts of δ
+    braked: Vectors  # [2 particle] their parts of Akinci's friction [1/(m s)]
     slope_x: Floats  # [as the neighbour list] V_j ∇W_ij [1/m], where it is kept
     slope_y: Floats
     slope_z: Floats
@@ -132,8 +132,8 @@ def feel_walls(
 
     ``bounded``: there are boundary samples; ``walled``: there are walls by distance. Akinci's friction against approach,
     Σ_b V_b min(v_ib·x_ib, 0)/(r² + 0.01 H²) ∇W_ib, waits in ``acceleration`` for :func:`weigh`. ``coupled``: some are bodies
-    that fluid can move, whose motion is no part of flux and wall_velocity. One body is kept per particle, that which has
-    most of its neighbourhood; what others do counts as its.
+    that fluid can move, whose motion is no part of flux and wall_velocity. Two are kept per particle; what more do counts as
+    the second's.
     """
     for i in range(n):
         if p.inverse_mass[i] != 0.0:
@@ -144,17 +144,16 @@ def feel_walls(
             carried = vec3(0.0)
             grip = 0.0
             braked = vec3(0.0)
-            body = -1
-            by_body = vec3(0.0)
-            of_body = 0.0
-            braked_by = vec3(0.0)
+            a, b = -1, -1  # bodies
+            by_a, by_b = vec3(0.0), vec3(0.0)
+            of_a, of_b = 0.0, 0.0
+            braked_a, braked_b = vec3(0.0), vec3(0.0)
             if qd.static(walled):
-                wall, toward, flux, carried, grip, body, by_body, of_body = wall_motion_with_bodies(
+                wall, toward, flux, carried, grip, a, by_a, of_a, b, by_b, of_b = wall_motion_with_bodies(
                     x[i], h, c.dt[0], number, solids, parts, 2, coupled
                 )
             if qd.static(bounded):
                 fluid = 0
-                lead = of_body  # by how much the body that is kept is ahead of others
                 base = i * near.row[0]
                 column = near.column[0]
                 for k in range(near.count[i]):
@@ -173,13 +172,16 @@ def feel_walls(
                             which = solids.body[qd.max(p.solid[j], 0)]
                             if which >= 0:
                                 told = 0.0
-                                by_body += slope
-                                of_body += weight
-                                braked_by += brake
-                                lead += qd.select(which == body, weight, -weight)
-                                if lead < 0.0:
-                                    body = which
-                                    lead = -lead
+                                a = qd.select(a < 0, which, a)
+                                if which == a:
+                                    by_a += slope
+                                    of_a += weight
+                                    braked_a += brake
+                                else:
+                                    b = qd.select(b < 0, which, b)
+                                    by_b += slope
+                                    of_b += weight
+                                    braked_b += brake
                         flux += told * slope.dot(velocity[j])
                         carried += told * weight * velocity[j]
                         grip += weight * qd.min(solids.friction[qd.max(p.solid[j], 0)], 1e6)
@@ -195,54 +197,63 @@ def feel_walls(
             f.grip[i] = grip
             f.acceleration[i] = braked
             if qd.static(coupled):
-                f.body[i] = body
-                f.by_body[i] = by_body
-                f.of_body[i] = of_body
-                f.braked[i] = braked_by
+                f.body[2 * i], f.body[2 * i + 1] = a, b
+                f.by_body[2 * i], f.by_body[2 * i + 1] = by_a, by_b
+                f.of_body[2 * i], f.of_body[2 * i + 1] = of_a, of_b
+                f.braked[2 * i], f.braked[2 * i + 1] = braked_a, braked_b
         elif qd.static(coupled):
-            f.body[i] = -1
+            f.body[2 * i], f.body[2 * i + 1] = -1, -1
 
 
 @qd.func
-def _brake_body(
+def _brake_bodies(
     i: qd.i32, xi: vec3, share: qd.f32, p: Particles, c: PressureNumbers, f: PressureField, solids: Solids, bodies: Bodies
 ):
-    """The body's part of Akinci's friction; ``share``: velocity per f.braked [m²]."""
-    body = f.body[i]
-    if body >= 0 and c.wall_viscosity[0] > 0.0:
-        q = (share * c.dt[0] * solids.per_spacing[0] / p.inverse_mass[i]) * f.braked[i]
-        add_push(body, lever_at_start(body, xi, solids, bodies), q, solids)
+    """The bodies' part of Akinci's friction; ``share``: velocity per f.braked [m²]."""
+    if c.wall_viscosity[0] > 0.0:
+        for at in range(2 * i, 2 * i + 2):
+            body = f.body[at]
+            if body >= 0:
+                q = (share * c.dt[0] * solids.per_spacing[0] / p.inverse_mass[i]) * f.braked[at]
+                add_push(body, lever_at_start(body, xi, solids, bodies), q, solids)
 
 
 @qd.func
-def push_of_body(i: qd.i32, c: PressureNumbers, f: PressureField, solids: Solids) -> vec3:
-    """q = −Δt P b: what the body beside particle i gives it by pressure [M₁ spacings per step]."""
-    return -(c.dt[0] * c.dt[0] * solids.per_spacing[0] * f.pressure[i]) * f.by_body[i]
+def push_of_body(at: qd.i32, c: PressureNumbers, f: PressureField, solids: Solids) -> vec3:
+    """q = −Δt P b: what body ``at`` of particle at//2 gives it by pressure [M₁ spacings per step]."""
+    return -(c.dt[0] * c.dt[0] * solids.per_spacing[0] * f.pressure[at // 2]) * f.by_body[at]
 
 
 @qd.func
 def _squeeze(i: qd.i32, xi: vec3, f: PressureField, solids: Solids, bodies: Bodies) -> qd.f32:
-    """−Δt u·b: what the motion of the body beside particle i adds to its density."""
+    """−Δt u·b: what the motion of the bodies beside particle i adds to its density."""
     result = 0.0
-    body = f.body[i]
-    if body >= 0:
-        way = way_of(body, lever_at_start(body, xi, solids, bodies), bodies)
-        result = -way.dot(f.by_body[i]) / solids.per_spacing[0]
+    for at in range(2 * i, 2 * i + 2):
+        body = f.body[at]
+        if body >= 0:
+            way = way_of(body, lever_at_start(body, xi, solids, bodies), bodies)
+            result -= way.dot(f.by_body[at]) / solids.per_spacing[0]
     return result
 
 
 @qd.func
-def _lean_on_body(
+def _lean_on_bodies(
     i: qd.i32, xi: vec3, p: Particles, c: PressureNumbers, f: PressureField, solids: Solids, bodies: Bodies
 ):
-    """Particle i as one contact of the body beside it: what it pushes with, and how much more when the body comes nearer."""
-    body = f.body[i]
-    if body >= 0 and f.pressure[i] > 0.0 and p.inverse_mass[i] > 0.0:
-        size = f.by_body[i].norm()
-        along = c.relaxation[0] * size * size / f.diagonal[i]
-        n = f.by_body[i] / qd.max(size, 1e-30)
-        r = lever_at_start(body, xi, solids, bodies)
-        add_contact(body, r, n, along, 0.0, push_of_body(i, c, f, solids), bodies)
+    """Particle i as a contact of the bodies beside it: what it pushes with, and how much more when they come nearer.
+
+    Two bodies do not know that the other yields as well: each counts double, so that together they do not overshoot.
+    """
+    if f.pressure[i] > 0.0 and p.inverse_mass[i] > 0.0:
+        number = qd.select(f.body[2 * i + 1] < 0, 1.0, 2.0)
+        for at in range(2 * i, 2 * i + 2):
+            body = f.body[at]
+            if body >= 0:
+                size = f.by_body[at].norm()
+                along = number * c.relaxation[0] * size * size / f.diagonal[i]
+                n = f.by_body[at] / qd.max(size, 1e-30)
+                r = lever_at_start(body, xi, solids, bodies)
+                add_contact(body, r, n, along, 0.0, push_of_body(at, c, f, solids), bodies)
 
 
 @qd.func(requires_top_level=True)
@@ -285,7 +296,7 @@ def weigh(
                 if p.inverse_mass[i] > 0.0:
                     velocity[i] = velocity[i] + c.dt[0] * c.wall_viscosity[0] / density * f.acceleration[i]
                     if qd.static(coupled):
-                        _brake_body(i, xi, c.dt[0] * c.wall_viscosity[0] / density, p, c, f, solids, bodies)
+                        _brake_bodies(i, xi, c.dt[0] * c.wall_viscosity[0] / density, p, c, f, solids, bodies)
             f.density[i] = density
             f.gradient[i] = gradient
             f.diagonal[i] = mobility * gradient.dot(gradient) + own * squares
@@ -366,7 +377,7 @@ def relax(
                     value = qd.max(f.pressure[i] + c.relaxation[0] * excess / stiffness, 0.0)
                 f.pressure[i] = value
                 if qd.static(coupled):
-                    _lean_on_body(i, x[i], p, c, f, solids, bodies)
+                    _lean_on_bodies(i, x[i], p, c, f, solids, bodies)
                 report[0] = qd.max(excess, 0.0)
         hand_in(i, n, report, sums)
 

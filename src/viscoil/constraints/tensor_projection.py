@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import quadrants as qd
 
 from viscoil.constraints.conformation import Substances, divergence_of, gradient_of, memory_of
-from viscoil.constraints.contact import clearance, resolve_all
+from viscoil.constraints.contact import clearance, clearance_on_way, resolve_all
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.sph.neighbors import NeighborList, Torus, separation
@@ -274,7 +274,7 @@ def start_projection(
         if p.inverse_mass[i] > 0.0:
             s.u[i] = p.velocity[i] + dt * gravity
             gap = clearance(x[i], number, solids, parts)
-            if clearance(p.position[i], number, solids, parts) < (x[i] - p.position[i]).norm():
+            if clearance_on_way(p.position[i], x[i], number, solids, parts) < 0.0:
                 gap = qd.min(gap, 0.0)
             clear[i] = gap
 

@@ -131,7 +131,7 @@ def wall_motion(x: vec3, h: qd.f32, dt: qd.f32, number: qd.i32, solids: Solids, 
     changes at the rate v·gradient − flux. carried and grip are share times the means, weighted by the faces' shares, of
     their velocities and of their friction coefficients (1e6 where nothing slips).
     """
-    share, gradient, flux, carried, grip, _body, _by_body, _of_body = wall_motion_with_bodies(
+    share, gradient, flux, carried, grip, _a, _by_a, _of_a, _b, _by_b, _of_b = wall_motion_with_bodies(
         x, h, dt, number, solids, parts, kernel, False
     )
     return share, gradient, flux, carried, grip
@@ -141,10 +141,10 @@ def wall_motion(x: vec3, h: qd.f32, dt: qd.f32, number: qd.i32, solids: Solids, 
 def wall_motion_with_bodies(
     x: vec3, h: qd.f32, dt: qd.f32, number: qd.i32, solids: Solids, parts: Parts, kernel: qd.template(), coupled: qd.template()
 ):
-    """:func:`wall_motion`, and of bodies that fluid can move: (which one, its part of the gradient [1/m], of the share).
+    """:func:`wall_motion`, and of two bodies that fluid can move: which one, its parts of the gradient [1/m] and the share.
 
-    Where there are two, it is the one with the larger share; the other's part counts as its. flux and carried are those of
-    other solids: how bodies move is yet to be found. Not ``coupled``: there are none, −1.
+    −1 where there is none; what more than two do counts as the second's. flux and carried are those of other solids: how
+    bodies move is yet to be found. Not ``coupled``: there are no bodies.
     """
     left = 1.0
     gradient = vec3(0.0)
@@ -152,10 +152,9 @@ def wall_motion_with_bodies(
     weight = 0.0
     carried = vec3(0.0)
     grip = 0.0
-    body = -1
-    largest = 0.0
-    of_body = 0.0
-    by_body = vec3(0.0)
+    a, b = -1, -1
+    of_a, of_b = 0.0, 0.0
+    by_a, by_b = vec3(0.0), vec3(0.0)
     for solid in range(number):
         if solids.wall[solid] > 0.0:
             local = solids.rotation0[solid].transpose() @ (x - solids.position0[solid])
@@ -190,16 +189,18 @@ def wall_motion_with_bodies(
                 if qd.static(coupled):
                     # What the solid changed: all that was there before lost the same factor.
                     keep = qd.select(before > 1e-12, left / before, 1.0)
-                    by_body = by_body * keep
+                    by_a, by_b = by_a * keep, by_b * keep
                     if told == 0.0 and weight > weight0:
-                        by_body += gradient - gradient0 * keep
-                        of_body += weight - weight0
-                        if weight - weight0 > largest:
-                            largest = weight - weight0
-                            body = solids.body[solid]
+                        part = gradient - gradient0 * keep
+                        if a < 0:
+                            a, by_a, of_a = solids.body[solid], part, weight - weight0
+                        else:
+                            b = qd.select(b < 0, solids.body[solid], b)
+                            by_b += part
+                            of_b += weight - weight0
     share = 1.0 - left
     scale = share / qd.max(weight, 1e-12)
-    return share, gradient, flux, scale * carried, scale * grip, body, by_body, scale * of_body
+    return share, gradient, flux, scale * carried, scale * grip, a, by_a, scale * of_a, b, by_b, scale * of_b
 
 
 @qd.func(requires_top_level=True)

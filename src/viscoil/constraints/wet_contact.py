@@ -24,7 +24,7 @@ same (:func:`gauge_wet`, coupling.py), and stage C is what the body receives.
 
 import quadrants as qd
 
-from viscoil.constraints.contact import local_path, may_cross, near, trace
+from viscoil.constraints.contact import first_touch, local_path, near
 from viscoil.particles import Floats, Particles, Vectors, vec3
 from viscoil.solids.coupling import Bodies, gauge, record
 from viscoil.solids.sdf import Parts, Solids, distance, normal
@@ -54,22 +54,24 @@ def _meet(
     place = x
     origin = before
     moved = 0
-    traced = 0
+    fast = 0
     if near(a, b, solids.bound[solid] + radius + reach) == 1:
         back, end = local_path(x, before, solid, solids)
         travel = end - back  # v̄ Δt
         left = -1.0  # share of the path beyond the touch; negative: not traced to one
-        if may_cross(solid, a, b, radius, solids, parts) == 1:
-            traced = 1
-            share = trace(solid, a, b, radius, solids, parts)
-            if share < 1.0:
-                left = 1.0 - share
-                b = a + share * (b - a)
+        phi = distance(solid, b, solids, parts)
+        traced, share = first_touch(solid, a, b, phi, radius, solids, parts)
+        fast = traced
+        if share < 1.0:
+            left = 1.0 - share
+            b = a + share * (b - a)
         shift = b - end  # what the particle moves without having a velocity from it
         last = vec3(0.0)
         for face in range(6):  # in an inner corner the distance knows one face at a time
             if face == moved:
-                gap = distance(solid, b, solids, parts) - radius
+                if face > 0 or left >= 0.0:
+                    phi = distance(solid, b, solids, parts)
+                gap = phi - radius
                 if gap < qd.select(face == 0, reach, -1e-5 * radius) or left >= 0.0:
                     n = normal(solid, b, 0.05 * radius, solids, parts)
                     impulse = vec3(0.0)
@@ -99,7 +101,7 @@ def _meet(
             place += turn @ (b - end)
             origin += turn @ shift
             record(solid, place, turn @ (b - end - shift), mobility, solids)
-    return place, origin, qd.min(moved, 1), traced
+    return place, origin, qd.min(moved, 1), fast
 
 
 @qd.func(requires_top_level=True)
@@ -153,12 +155,12 @@ def _gauge_one(
     a, b = local_path(x, start, solid, solids)
     if near(a, b, solids.bound[solid] + radius + reach) == 1:
         touch = b
-        gap = distance(solid, b, solids, parts) - radius
-        if may_cross(solid, a, b, radius, solids, parts) == 1:
-            share = trace(solid, a, b, radius, solids, parts)
-            if share < 1.0:
-                touch = a + share * (b - a)
-                gap = qd.min(gap, -1e-30)
+        phi = distance(solid, b, solids, parts)
+        gap = phi - radius
+        _traced, share = first_touch(solid, a, b, phi, radius, solids, parts)
+        if share < 1.0:
+            touch = a + share * (b - a)
+            gap = qd.min(gap, -1e-30)
         if gap < reach:
             n = normal(solid, touch, 0.05 * radius, solids, parts)
             travel = b - a

@@ -26,7 +26,8 @@ class ParticleBodies:
             rest = self._places(solid, world.spacing, number)
             shear, bulk = solid.moduli()
             kind = RIGID if solid.kind == "rigid" else SOFT
-            members.append(Member(kind, rest, solid.stickiness, shear, bulk, solid.damping_time or 0.0))
+            mobility = materials[0].density / solid.density
+            members.append(Member(kind, rest, solid.stickiness, mobility, shear, bulk, solid.damping_time or 0.0))
         self._clusters = ClusterSet(members, world.spacing, materials[0].density * world.spacing**3)
         world.clusters = self._clusters
 

@@ -94,6 +94,8 @@ class Built:
         if not wanted:
             return
         for index, solid in wanted:
+            if not getattr(solid, "two_way", True):  # a robot that fluid does not move
+                continue
             where = f"solid.{index}" + (f' ("{solid.name}")' if solid.name else "")
             if not method.couples:
                 able = [name for name in solvers.SOLVERS if solvers.solver_class(name).couples]

@@ -240,7 +240,8 @@ class SolidSet:
         number = len(self.solids)
         body, heart = np.full(number, -1, np.int32), np.zeros((number, 3), np.float32)
         for row, solid in enumerate(rigid.solid):
-            body[solid], heart[solid] = row, rigid.hearts[row]
+            heart[solid] = rigid.hearts[row]
+            body[solid] = row if rigid.follows[row] else -1  # those are only placed, as what keyframes move
         eroded = np.where(body >= 0, erosion, 0.0).astype(np.float32)
         rows = {
             "body": _device(qd.i32, body), "heart": _device(vec3, heart), "erosion": _device(qd.f32, eroded),
@@ -252,7 +253,7 @@ class SolidSet:
     @property
     def coupled(self) -> bool:
         """Whether fluid can move any of them."""
-        return self.bodies is not None
+        return self.bodies is not None and bool(np.any(self.bodies.rigid.follows))
 
     @property
     def bodies_device(self) -> Any:

@@ -25,6 +25,7 @@ CHUNK = 32
 REACH = 1.5  # spacings: lattice neighbours along edges and across faces
 ROW = 18  # bonds of a particle inside a lattice
 RIGID, SOFT = 0, 1
+STIFF = 40.0  # condition of the bonds' system from which four turns of Chebyshev's iteration leave too much
 
 Turns = qd.types.NDArray[vec4, 1]
 
@@ -90,6 +91,7 @@ class Member:
     kind: int  # RIGID or SOFT
     rest: np.ndarray  # (n, 3)
     grip: float = 1.0
+    mobility: float = 1.0  # inverse mass of a particle
     shear: float = 0.0  # μ [Pa]
     bulk: float = 0.0  # κ beyond that of the springs [Pa]
     damping: float = 0.0  # [s]
@@ -126,7 +128,7 @@ class ClusterSet:
 
     def __init__(self, members: list[Member], spacing: float, unit: float = 1.0):
         """spacing [m]; unit [kg]: the mass that inverse masses are relative to."""
-        self.members = members
+        self.members, self._spacing, self._unit = members, spacing, unit
         sizes = np.array([len(m.rest) for m in members], np.int64)
         begin = np.cumsum([0, *sizes])
         chunks = [np.arange(a, b, CHUNK) for a, b in pairwise(begin)]
@@ -211,10 +213,15 @@ class ClusterSet:
         if self.first_ids:
             self.device.first_id.from_numpy(np.array(self.first_ids, np.int32))
 
-    @property
-    def mix(self) -> int:
-        """What kernels are compiled for: 1 rigid bodies, 2 soft ones, 4 soft ones that keep their volume, added up."""
-        return int(self.rigid) + 2 * int(self.soft) + 4 * int(self.firm)
+    def mix(self, dt: float) -> int:
+        """What kernels are compiled for, added up: 1 rigid bodies, 2 soft ones, 4 soft ones that keep their volume, 8 soft
+        ones so stiff for steps of dt [s] that their bonds need more turns."""
+        stiff = False
+        for member in self.members:
+            if member.kind == SOFT:
+                compliance = self._unit / (member.shear * self._spacing * dt * dt)
+                stiff |= 12 * member.mobility * (1 + member.damping / dt) > STIFF * compliance
+        return int(self.rigid) + 2 * int(self.soft) + 4 * int(self.firm) + 8 * int(stiff)
 
 
 def _array(table: type, name: str, values: Any, size: int) -> Any:

@@ -15,7 +15,7 @@ from viscoil.solids.formulas import rotation_matrix
 from viscoil.solids.mujoco_kit import library, quaternion
 from viscoil.solids.pieces import Piece, pieces_of, walls_of
 
-SOFTNESS = 0.008  # time over which a contact pushes back [s]: four of the longest steps below
+SOFTNESS = 0.0025  # time over which a contact pushes back [s]: two and a half of the longest steps MuJoCo makes
 HEAVY = 1e4  # mass of what keyframes move, in masses of everything else
 NO_SLIP = 1e3  # a Coulomb coefficient that nothing overcomes
 

@@ -16,9 +16,10 @@ from viscoil.errors import SimulationFailed
 from viscoil.solids.assembly import keyframed, path_of, rotation_matrix
 from viscoil.solids.mjcf import MotorPlan, called, plan, start_velocities, target
 from viscoil.solids.mujoco_kit import compiled, library, quaternion, rotation_vector
+from viscoil.solids.resistance import resistance
 from viscoil.solids.robots import attach, take_start
 
-LONGEST = 0.002  # of MuJoCo's own steps while something touches or is jointed [s]
+LONGEST = 0.001  # of MuJoCo's own steps while something touches or is jointed [s]
 LARGEST_TURN = 0.02  # of a body in one of those steps [rad]: Euler's equations are integrated explicitly
 MOST_STEPS = 1000  # of MuJoCo in one step of the fluid
 FASTEST = 1e6  # of a body, m/s or rad/s: nothing faster is a solution
@@ -33,7 +34,7 @@ class Prediction:
     position: np.ndarray  # (B, 3) of its origin at the end
     centre0: np.ndarray  # (B, 3) centre of mass at the start
     twist: np.ndarray  # (B, 6) mean velocity of the centre of mass and mean angular velocity, start to end
-    inverse: np.ndarray  # (B, 6, 6) W = J M⁻¹ Jᵀ: twist per impulse (P, L about the centre of mass)
+    inverse: np.ndarray  # (B, 6, 6) W = J (M + R)⁻¹ Jᵀ: twist per impulse (P, L about the centre of mass); R: see resistance
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class RigidWorld:
         self._carry = any(int(model.body_rootid[b]) in roots for b in self._body)
         self.masses = model.body_mass[self._body].copy()
         self.hearts = model.body_ipos[self._body].copy()  # (B, 3) centre of mass in the solid's frame [m]
-        self._follows = np.array([getattr(solids[i], "two_way", True) for i in self.solid], bool)  # whether fluid moves it
+        self.follows = np.array([getattr(solids[i], "two_way", True) for i in self.solid], bool)  # whether fluid moves it
         self._jointed = any(j != kit.mjtJoint.mjJNT_FREE for j in model.jnt_type)
         self._spec_state = kit.mjtState.mjSTATE_INTEGRATION
         take_start(model, self._data, [motor for motor in made.motors if motor.name.split("/")[0] != "solid"])
@@ -156,10 +157,11 @@ class RigidWorld:
     def predict(self, time: float, dt: float) -> Prediction:
         """A step of dt [s] from ``time`` without fluid; the state is as before afterwards."""
         before = self.state()
-        self._positions()
+        self._kit.mj_forward(self._model, self._data)
         rotation0, _ = self._frames()
         centre0 = self._data.xipos[self._body].copy()
-        inverse = self._mobility()
+        inverse = self._mobility(dt)
+        self.restore(before)
         self._advance(time, dt)
         rotation, position = self.poses()
         moved = self._data.xipos[self._body] - centre0
@@ -169,7 +171,7 @@ class RigidWorld:
 
     def commit(self, impulse: np.ndarray, time: float, dt: float) -> None:
         """Advances by dt [s] from ``time`` after fluid gave every body an impulse (P [N s], L [N m s] about its centre)."""
-        impulse = np.asarray(impulse, float).reshape(len(self._body), 6) * self._follows[:, None]
+        impulse = np.asarray(impulse, float).reshape(len(self._body), 6) * self.follows[:, None]
         if np.any(impulse):
             self._positions()
             push = np.einsum("bij,bi->j", self._jacobians(), impulse)
@@ -191,14 +193,15 @@ class RigidWorld:
         """Everything that follows from positions alone, the mass matrix among it."""
         self._kit.mj_fwdPosition(self._model, self._data)
 
-    def _mobility(self) -> np.ndarray:
+    def _mobility(self, dt: float) -> np.ndarray:
+        """W: what an impulse at the start changes of the mean twist over dt, with all that holds against it meanwhile."""
         jacobian = self._jacobians()
         rows = np.ascontiguousarray(jacobian.reshape(-1, self._model.nv))
-        solved = np.zeros_like(rows)
-        if len(rows):
-            self._kit.mj_solveM(self._model, self._data, solved, rows)
+        full = np.empty((self._model.nv, self._model.nv))
+        self._kit.mj_fullM(self._model, self._data, full)
+        solved = np.linalg.solve(full + resistance(self._model, self._data, full, dt), rows.T).T
         inverse = np.einsum("bik,bjk->bij", jacobian, solved.reshape(jacobian.shape))
-        return inverse * self._follows[:, None, None]
+        return inverse * self.follows[:, None, None]
 
     def _advance(self, time: float, dt: float) -> None:
         """MuJoCo's steps over dt. One, as the fluid's own, while bodies fly freely; short ones where they touch."""

@@ -333,7 +333,7 @@ class DCPBD(Method):
         k, density = step_numbers(self._step, world, c, dt), plain_density(self._density, world)
         spreading = self._spreading.set(spacing=world.spacing, strength=c.spreading)
         self._count, self._iterations = world.count, self._iterations + c.iterations
-        b, e, mix = world.clusters.device, world.clusters.elastic, world.clusters.mix
+        b, e, mix = world.clusters.device, world.clusters.elastic, world.clusters.mix(dt)
         variant = (world.uniform, self._even and mix == 0, periodic)
         bodies, coupled = world.solids.bodies_device, world.solids.coupled
         if coupled and self._bodies != len(world.solids.bodies):

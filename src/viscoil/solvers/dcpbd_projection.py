@@ -1,8 +1,8 @@
 """Velocities of DC-PBD: where particles would go, who is held by solids, and the projection onto the conformation constraint.
 
 With bodies that fluid can move (``coupled``) those are unknowns of conjugate gradients too, see body_projection.py. Rigid
-bodies made of particles (``mix``) only look for rigid motions: their search directions are replaced by the nearest ones. That is
-an orthogonal projection where masses are the metric, as they are here: the system stays symmetric, and momentum exact.
+bodies made of particles (``mix``) only look for rigid motions: their search directions are replaced by the nearest ones. That
+is an orthogonal projection where masses are the metric, as they are here: the system stays symmetric, and momentum exact.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from viscoil.constraints.body_projection import (
     yield_to_held,
 )
 from viscoil.constraints.conformation import Substances, gradient_corrections
-from viscoil.constraints.contact import clearance, resolve_all
+from viscoil.constraints.contact import clearance_on_way, resolve_all
 from viscoil.constraints.particle_solids import find_clusters
 from viscoil.constraints.shape_matching import stiffen
 from viscoil.constraints.velocity_projection import (
@@ -70,10 +70,7 @@ def _predict(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s: Scra
         free = (x - p.position[i]) / k.dt[0]
         if p.inverse_mass[i] > 0.0:
             free = p.velocity[i] + k.dt[0] * gravity
-            path = (x - p.position[i]).norm()
-            clear = clearance(p.position[i], k.solids[0], solids, parts) - path
-            if clear < k.support[0]:
-                clear = qd.min(clear, clearance(x, k.solids[0], solids, parts))
+            clear = clearance_on_way(p.position[i], x, k.solids[0], solids, parts)
         v.free[i] = free
         v.u[i] = free
         v.held[i] = 0

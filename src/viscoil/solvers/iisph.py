@@ -119,8 +119,8 @@ class IISPHParams(SolverParams):
 def _beside_bodies(capacity: int) -> dict[str, Any]:
     """Rows of the pressure field that only bodies need which fluid can move."""
     return {
-        "body": allocate_array(qd.i32, capacity), "by_body": allocate_array(vec3, capacity),
-        "of_body": allocate_array(qd.f32, capacity), "braked": allocate_array(vec3, capacity),
+        "body": allocate_array(qd.i32, 2 * capacity), "by_body": allocate_array(vec3, 2 * capacity),
+        "of_body": allocate_array(qd.f32, 2 * capacity), "braked": allocate_array(vec3, 2 * capacity),
     }  # fmt: skip
 
 
@@ -188,7 +188,7 @@ class IISPH(Method):
                 for name in ("density", "diagonal", "source", "pressure", "wall", "flux", "grip")
             },
             **{name: allocate_array(qd.f32, 1) for name in SLOPES},
-            **_beside_bodies(capacity if self._world.solids.coupled else 1),
+            **_beside_bodies(capacity if self._world.solids.coupled else 0),
             used=allocate_array(qd.i32, 2),
             error=allocate_array(qd.f32, 1),
         )
@@ -346,7 +346,7 @@ class IISPH(Method):
         entries = world.neighbors.list.index.shape[0]
         if kept() and self.field.slope_x.shape[0] != entries:  # lists have become longer
             self.field = replace(self.field, **{name: allocate_array(qd.f32, entries) for name in SLOPES})
-        if world.solids.coupled and self.field.body.shape[0] != (capacity := self.field.wall.shape[0]):
+        if world.solids.coupled and self.field.body.shape[0] != 2 * (capacity := self.field.wall.shape[0]):
             self.field = replace(self.field, **_beside_bodies(capacity))
         weigh_stage(
             world.particles, x, k, world.neighbors.list, world.neighbors.torus, c, world.solids.device, world.solids.parts,

@@ -6,7 +6,7 @@ particles, so that impulses at where things were keep it.
 
 import quadrants as qd
 
-from viscoil.constraints.body_drag import drag_of_body, wall_velocity
+from viscoil.constraints.body_drag import drag_of_body, hold_of_body, wall_velocity
 from viscoil.constraints.contact import gauge_contacts, resolve_all
 from viscoil.constraints.pressure import PressureField, PressureNumbers, push_of_body
 from viscoil.particles import Floats, Ints, Particles, vec3
@@ -24,41 +24,51 @@ def _push(p: Particles, k: StepNumbers, c: PressureNumbers, solids: Solids, bodi
     for i in range(k.count[0]):
         if p.inverse_mass[i] > 0.0:
             s.smoothed[i] = s.smoothed[i] + k.dt[0] * f.acceleration[i]
-            if f.body[i] >= 0 and f.pressure[i] > 0.0:
-                r = lever_at_start(f.body[i], p.position[i], solids, bodies)
-                add_push(f.body[i], r, push_of_body(i, c, f, solids), solids)
+            for at in range(2 * i, 2 * i + 2):
+                if f.body[at] >= 0 and f.pressure[i] > 0.0:
+                    r = lever_at_start(f.body[at], p.position[i], solids, bodies)
+                    add_push(f.body[at], r, push_of_body(at, c, f, solids), solids)
     settle_bodies(solids, bodies)
 
 
 @qd.func
 def _rub(i: qd.i32, p: Particles, k: StepNumbers, solids: Solids, bodies: Bodies, s: Scratch, f: PressureField):
-    """Friction of walls on particle i: (velocity it takes off, share of the slip, normal, impulse it gets from the body)."""
-    x, v = p.position[i], s.smoothed[i]
-    slip = v - wall_velocity(i, x, k.dt[0], f, solids, bodies, True)
-    lost, share, n = rubbing(i, slip, p.inverse_mass[i], k.dt[0], f)
-    q = vec3(0.0)
-    if f.body[i] >= 0:
-        q = drag_of_body(i, x, share, v, k.dt[0], p, f, solids, bodies)
-        q -= n * n.dot(q)
-    return lost, share, n, q
+    """Friction of walls on particle i: (velocity it takes off, share of the slip, normal)."""
+    slip = s.smoothed[i] - wall_velocity(i, p.position[i], k.dt[0], f, solids, bodies, True)
+    return rubbing(i, slip, p.inverse_mass[i], k.dt[0], f)
+
+
+@qd.func
+def _rub_of_body(
+    at: qd.i32, v: vec3, share: qd.f32, n: vec3, p: Particles, k: StepNumbers, solids: Solids, bodies: Bodies, f: PressureField
+):
+    """(Impulse that particle at//2 of velocity v gets by friction from body ``at``, how it grows with the body's velocity)."""
+    hold = hold_of_body(at, share, p, f)
+    q = drag_of_body(at, p.position[at // 2], hold, v, k.dt[0], f, solids, bodies)
+    return q - n * n.dot(q), hold
 
 
 @qd.func(requires_top_level=True)
 def _rub_bodies(p: Particles, k: StepNumbers, solids: Solids, bodies: Bodies, s: Scratch, f: PressureField):
     """Coulomb's friction: bodies yield to it first, then particles feel it."""
     for i in range(k.count[0]):
-        if p.inverse_mass[i] > 0.0 and f.body[i] >= 0 and f.wall[i] > 1e-6:
-            _lost, share, n, q = _rub(i, p, k, solids, bodies, s, f)
-            if share > 0.0:
-                across = share * f.of_body[i] / (f.wall[i] * p.inverse_mass[i])
-                add_contact(f.body[i], lever_at_start(f.body[i], p.position[i], solids, bodies), n, 0.0, across, q, bodies)
+        if p.inverse_mass[i] > 0.0 and f.body[2 * i] >= 0 and f.wall[i] > 1e-6:
+            _lost, share, n = _rub(i, p, k, solids, bodies, s, f)
+            for at in range(2 * i, 2 * i + 2):
+                if share > 0.0 and f.body[at] >= 0:
+                    r = lever_at_start(f.body[at], p.position[i], solids, bodies)
+                    q, hold = _rub_of_body(at, s.smoothed[i], share, n, p, k, solids, bodies, f)
+                    add_contact(f.body[at], r, n, 0.0, hold, q, bodies)
     solve_bodies(solids, bodies)
     for i in range(k.count[0]):
         if p.inverse_mass[i] > 0.0 and f.wall[i] > 1e-6:
-            lost, share, _n, q = _rub(i, p, k, solids, bodies, s, f)
+            lost, share, n = _rub(i, p, k, solids, bodies, s, f)
+            for at in range(2 * i, 2 * i + 2):
+                if share > 0.0 and f.body[at] >= 0:
+                    r = lever_at_start(f.body[at], p.position[i], solids, bodies)
+                    q, _hold = _rub_of_body(at, s.smoothed[i], share, n, p, k, solids, bodies, f)
+                    add_push(f.body[at], r, q, solids)
             s.smoothed[i] = s.smoothed[i] - lost
-            if share > 0.0 and f.body[i] >= 0:
-                add_push(f.body[i], lever_at_start(f.body[i], p.position[i], solids, bodies), q, solids)
     settle_bodies(solids, bodies)
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import quadrants as qd
 
-from viscoil.constraints.contact import resolve_all
+from viscoil.constraints.contact import longest_way, resolve_all
 from viscoil.constraints.pressure import (
     PressureField,
     PressureNumbers,
@@ -133,10 +133,14 @@ def finish_stage(
                 v -= lost
             aim = p.position[i] + k.dt[0] * v
             x = aim
-            if qd.static(enclosed) and (f.wall[i] > 0.0 or k.dt[0] * v.norm() > 0.2 * k.support[0]):
-                # Who has no wall in sight cannot reach one in a short way.
-                x = resolve_all(aim, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
-                v += (x - aim) / k.dt[0]
+            if qd.static(enclosed):
+                # Who has no wall in sight cannot reach one in a short way, nor can it reach him.
+                look = qd.cast(f.wall[i] > 0.0, qd.i32)
+                if look == 0 and longest_way(p.position[i], aim, k.solids[0], solids) > 0.2 * k.support[0]:
+                    look = 1
+                if look == 1:
+                    x = resolve_all(aim, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
+                    v += (x - aim) / k.dt[0]
         commit(i, x, v, p, k, torus, before, f, status, periodic)
 
 

@@ -325,7 +325,7 @@ class PBF(Method):
         k, d = step_numbers(self._step, world, c, dt, vorticity=c.vorticity), self.numbers(world)
         bodies, coupled = world.solids.bodies_device, world.solids.coupled
         variant = (self._walled(world), c.pressure_power, world.uniform, c.density_kernel, c.tolerance > 0, coupled)
-        b, e, mix = world.clusters.device, world.clusters.elastic, world.clusters.mix
+        b, e, mix = world.clusters.device, world.clusters.elastic, world.clusters.mix(dt)
         if not world.stages.precise:
             _whole_step(
                 left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near, d, solids, parts, bodies,

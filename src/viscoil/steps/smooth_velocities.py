@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import quadrants as qd
 
-from viscoil.constraints.body_drag import drag_body, drag_of_body, wall_velocity
+from viscoil.constraints.body_drag import drag_bodies, drag_of_body, hold_of_body, wall_velocity
 from viscoil.constraints.pressure import PressureField
 from viscoil.particles import Floats, Particles, Vectors, vec3
 from viscoil.solids.coupling import Bodies, add_contact, lever_at_start, solve_bodies
@@ -43,12 +43,14 @@ def meet_clinging_bodies(
 ):
     """Bodies without slip go along with the fluid, before :func:`smooth_velocities` makes it go along with them."""
     for i in range(n):
-        if f.body[i] >= 0 and p.inverse_mass[i] > 0.0:
+        if f.body[2 * i] >= 0 and p.inverse_mass[i] > 0.0:
             share = clinging(i, f)
-            if share > 0.0:
-                k = share * f.of_body[i] / (f.wall[i] * p.inverse_mass[i])
-                q = drag_of_body(i, x[i], share, velocity[i], dt, p, f, solids, bodies)
-                add_contact(f.body[i], lever_at_start(f.body[i], x[i], solids, bodies), vec3(0.0), k, k, q, bodies)
+            for at in range(2 * i, 2 * i + 2):
+                body = f.body[at]
+                if body >= 0 and share > 0.0:
+                    hold = hold_of_body(at, share, p, f)
+                    q = drag_of_body(at, x[i], hold, velocity[i], dt, f, solids, bodies)
+                    add_contact(body, lever_at_start(body, x[i], solids, bodies), vec3(0.0), hold, hold, q, bodies)
     solve_bodies(solids, bodies)
 
 
@@ -95,5 +97,5 @@ def smooth_velocities(
                 if share > 0.0:
                     result += share * (wall_velocity(i, xi, dt, f, solids, bodies, coupled) - vi)
                     if qd.static(coupled):
-                        drag_body(i, xi, share, vi, dt, p, f, solids, bodies)
+                        drag_bodies(i, xi, share, vi, dt, p, f, solids, bodies)
         smoothed[i] = result
