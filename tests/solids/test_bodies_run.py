@@ -13,7 +13,7 @@ from viscoil.io.execute import execute
 from viscoil.io.run import Run
 from viscoil.solids.coupling import BodySet
 
-METHODS = ["pbf", "pvfs"]
+METHODS = ["pbf", "pvfs", "iisph", "dcpbd"]
 # A light box, a heavy ball that falls into the fluid and on the box, a paddle on a hinge.
 SCENE = """\
 title = "busy bodies"

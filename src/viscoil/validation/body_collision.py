@@ -79,6 +79,7 @@ def _measure(trial: Trial) -> Outcome:
         lever = np.linalg.norm(OFFSET) * (1 if trial.quick else 20 / 8)
         turned = np.linalg.norm(s[:, 3:6] - s[0, 3:6], axis=1) / (whole * lever)
         energy = s[:, 6] / s[0, 6]
+        spin = np.linalg.norm(s[-1, 10:13]) * D * (8 if trial.quick else 20) / SPEED
         curves[name] = (t, made, turned, energy, s[:, 7] / SPEED)
         if name == PUBLISHED:
             checks.append(at_least(f"{name}: linear momentum made, share of the block's", made.max(), 0.01))
@@ -88,7 +89,7 @@ def _measure(trial: Trial) -> Outcome:
             at_most(f"{name}: angular momentum made or lost, share of impact × lever", turned.max(), 0.01),
             at_most(f"{name}: kinetic energy, highest, share of the start", energy.max(), 1.005),
             at_least(f"{name}: velocity the body gets, share of the block's", s[-1, 7] / SPEED, 0.4),
-            at_least(f"{name}: spin the body gets [rad/s]", np.linalg.norm(s[-1, 10:13]), 0.5),
+            at_least(f"{name}: spin the body gets, × edge / the block's velocity", spin, 0.04),
         ]
     return Outcome(checks, {"curves": curves})
 
