@@ -29,9 +29,11 @@ def test_exports_carry_the_triangles(tmp_path):
 
 def test_quick_pictures_have_points_on_it(tmp_path):
     points, normals = surface({"type": "mesh", "file": written(tmp_path / "ball.ply", BALL, 64)}, 0.05)
-    assert len(points) == pytest.approx(4 * np.pi * 0.16 / 0.05**2, rel=0.02)
     assert np.abs(np.linalg.norm(points, axis=1) - 0.4).max() < 2e-3
     assert (np.einsum("ij,ij->i", points / 0.4, normals) > 0.99).all()
+    points, normals = surface({"type": "mesh", "file": written(tmp_path / "box.ply", {"type": "box", "size": (1, 1, 1)})}, 0.1)
+    beside = np.abs(points[normals[:, 1] > 0.5, None] - points[None, normals[:, 1] > 0.5]).max(axis=2) + 9 * np.eye(450)
+    assert np.isclose(np.abs(points).max(axis=1), 0.5).all() and 0.02 < beside.min(axis=1).max() < 0.1, "and no gaps"
 
 
 @pytest.mark.parametrize("wrap", [False, True], ids=["alone", "in a union"])

@@ -27,8 +27,16 @@ def block(place, fill=8, velocity=(1.0, 0.0, 0.0), boundary="distance", friction
     })  # fmt: skip
 
 
+def inertia(shape, mass):
+    """About the three axes of a box or a ball [kg m²]."""
+    if shape.type == "sphere":
+        return np.full(3, 0.4 * mass * shape.radius**2)
+    squares = np.asarray(shape.size, float) ** 2
+    return mass / 12 * (squares.sum() - squares)
+
+
 class Meeting:
-    """Fluid and free boxes of ``mass`` [kg], all of the scene's solids."""
+    """Fluid and free bodies of ``mass`` [kg], all of the scene's solids or those given by number."""
 
     def __init__(self, scene, mass, gravity=(0, 0, 0), solids=None):
         self.sim = Simulation(scene, "cpu")
@@ -36,7 +44,7 @@ class Meeting:
         solids = range(len(scene.solid)) if solids is None else solids
         shapes = [scene.solid[index].shape for index in solids]
         self.mass = mass
-        self.inertia = [[mass / 12 * (sum(a * a for a in s.size) - s.size[k] ** 2) for k in range(3)] for s in shapes]
+        self.inertia = [inertia(shape, mass) for shape in shapes]
         self.rigid = FreeBodies(solids, [mass] * len(shapes), self.inertia, [s.position for s in shapes], gravity)
         self.world.solids.couple(self.rigid, D, MASS, 0.0)
 
@@ -125,16 +133,19 @@ def test_friction_against_approach_is_shared():
     assert energy < 1.0
 
 
-def test_fluid_between_two_bodies_keeps_momentum():
-    """Two boxes close upon a block; their corners share particles."""
+def test_what_is_between_two_bodies_pushes_each_of_them():
+    """A ball and a box close upon a block. Nothing can spin a smooth ball, not even what is beside the box as well."""
     scene = block((0.17, 0.0, 0.0), velocity=(0.0, 0.0, 1.0))
-    scene.solid.append(scene.solid[0].model_copy(deep=True))
-    scene.solid[1].shape.position = (0.03, -0.17, 0.01)
+    ball = {"type": "sphere", "radius": 4 * D, "position": (0.04, -0.17, 0.01)}
+    scene.solid.append(type(scene.solid[0]).model_validate({"shape": ball}))
     meeting = Meeting(scene, 256 * MASS)
     meeting.rigid.velocity[0, 0], meeting.rigid.velocity[1, 1] = -0.5, 0.5
-    momentum, _, energy = meeting.run(10)
+    momentum, spin, energy = meeting.run(10)
     assert momentum < 1e-6
+    assert spin < 2e-3
     assert energy < 1.0
+    assert (meeting.sim.solver.field.body.to_numpy()[1::2] >= 0).any()  # particles beside both
+    assert np.linalg.norm(meeting.rigid.velocity[1, 3:]) < 0.01
 
 
 @pytest.mark.parametrize("boundary", ["distance", "particles"])

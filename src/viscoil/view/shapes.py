@@ -112,17 +112,23 @@ def _bear(shape: dict[str, Any], step: float) -> Surface:
 
 
 def _mesh(shape: dict[str, Any], step: float) -> Surface:
-    """Points strewn over the triangles of a file, the same every time."""
+    """The middles of triangles, those of a file cut into smaller ones about ``step`` long."""
     vertices, triangles = mesh(shape)
-    a, b, c = (vertices[triangles[:, k]].astype(float) for k in range(3))
-    normals = np.cross(b - a, c - a)
+    corners = vertices[triangles].astype(float)
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     twice = np.linalg.norm(normals, axis=1)
-    number = int(np.clip(twice.sum() / 2 / step**2, 64, 400_000))
-    rng = np.random.default_rng(0)
-    chosen = np.sort(rng.choice(len(twice), number, p=twice / twice.sum()))
-    u, v = np.sqrt(rng.random(number))[:, None], rng.random(number)[:, None]
-    points = (1 - u) * a[chosen] + u * (1 - v) * b[chosen] + u * v * c[chosen]
-    return points, normals[chosen] / twice[chosen][:, None]
+    corners, normals, twice = corners[twice > 0], normals[twice > 0], twice[twice > 0]
+    longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
+    pieces = np.clip(np.ceil(longest / step), 1, 200).astype(int)
+    found = []
+    for n in np.unique(pieces):
+        i, j = (k.ravel() for k in np.meshgrid(np.arange(n), np.arange(n), indexing="ij"))
+        below, above = i + j < n, i + j < n - 1  # the halves of n x n little parallelograms that are in the triangle
+        u, v = (np.concatenate([k[below] + 1 / 3, k[above] + 2 / 3]) / n for k in (i, j))
+        mine = pieces == n
+        middles = np.stack([1 - u - v, u, v], axis=1) @ corners[mine]
+        found.append((middles.reshape(-1, 3), np.repeat(normals[mine] / twice[mine][:, None], n * n, axis=0)))
+    return np.concatenate([p for p, _ in found]), np.concatenate([n for _, n in found])
 
 
 def rotation_matrix(degrees: Any) -> np.ndarray:
