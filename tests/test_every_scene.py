@@ -24,7 +24,7 @@ def test_loads_in_every_profile_and_says_what_it_is(name):
 def counted(scene):
     """Particles at the end of a scene, without simulating it: lattices are filled and nozzles run empty."""
     known, total = {}, 0
-    for fluid in scene.fluid:
+    for fluid in [*scene.fluid, *scene.particle_solid]:
         shape = fluid.shape.model_copy(update={"position": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.0)})
         key = shape.model_dump_json()
         if key not in known:
@@ -58,6 +58,7 @@ TABLE = {
     ("waffle", "paper"): (80_000, 300, 10, 40),
     ("waffle", "paper_runny"): (80_000, 300, 10, 40),
     ("honey", "paper"): (105_000, 300, 10, 10),
+    ("cake", "paper"): (150_000, 750, 25, 15),
     ("gummy_bears", "paper"): (12_000_000, 150, 5, 15),
 }
 
@@ -67,7 +68,8 @@ def test_paper_profile_is_the_row_of_the_table(name, quality):
     particles, rate, steps, iterations = TABLE[name, quality]
     scene = vc.load(name, quality=quality)
     assert counted(scene) == pytest.approx(particles, rel=0.03)
-    assert scene.estimate().particles == pytest.approx(particles, rel=0.09), "never too small, and not much too large"
+    # Never too small, and not much too large; parts of unions that overlap (letters, flowers) count twice.
+    assert scene.estimate().particles == pytest.approx(particles, rel=0.3 if scene.particle_solid else 0.09)
     assert scene.time.steps_per_frame == steps
     assert scene.time.frame_time == pytest.approx(steps / rate, rel=1e-4)
     assert iterations is None or scene.solver.velocity_iterations == iterations
@@ -95,5 +97,6 @@ def test_keeps_its_promises(name):
     assert rows[-1]["compression"] < (0.3 if scene.method == "pvfs" else 0.01)
     assert len(frame) >= started, "nobody is lost"
     if scene.method == "dcpbd" and name != "blocks":  # what is thick holds together: nobody flies on his own
-        alone = frame["density"] < 0.35 * max(material.density for material in scene.used_materials().values())
+        density = np.array([material.density for material in scene.used_materials().values()])
+        alone = frame["density"] < 0.35 * density[frame["material"]]
         assert alone.mean() < 0.002

@@ -371,7 +371,7 @@ class Simulation:
                 "(paths are traced), but neighbours can pass through each other: shorter steps are better"
             )
         if self.world.solids.moving:
-            turn = self.world.solids.motion(self.world.time - dt, self.world.time)[1] * dt
+            turn = self.world.solids.motion(self.world.time - dt, self.world.time, 1)[1] * dt
             text = "a solid turns by more than half a radian per step"
             if turn > 0.5 and not any(text in note for note in self.notes):
                 self.notes.append(

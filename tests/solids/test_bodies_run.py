@@ -96,7 +96,8 @@ def test_threads_do_not_matter(whole, tmp_path):
 
 
 def state(sim):
-    return np.concatenate([sim.world.get("position").ravel(), sim.world.get("velocity").ravel()]), sim.world.solids.bodies.rigid.state()
+    fluid = np.concatenate([sim.world.get("position").ravel(), sim.world.get("velocity").ravel()])
+    return fluid, sim.world.solids.bodies.rigid.state()
 
 
 @pytest.mark.parametrize("method", METHODS)

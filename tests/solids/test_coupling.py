@@ -228,7 +228,9 @@ def outline(point):
 
 
 def by_hand(x, v, mass, u0, inertia):
-    """u of section 6.3 after four sweeps, and the impulses per mass of the last. A body that starts at the origin, unturned; SI.
+    """u of section 6.3 after four sweeps, and the impulses per mass of the last; SI.
+
+    The body starts at the origin, unturned.
 
     (M₆ + Σ m Jᵀ K J) u = M₆ u₀ + Σ m Jᵀ K (v − v_body + J u), and the slope of a pull for K where the body holds a particle.
     """
@@ -262,12 +264,14 @@ def test_one_exchange_by_hand():
     """A few particles and a box: touching, sliding, leaving, held, too far. Then what both got sums up to nothing."""
     side = SIZE / 2 + RADIUS
     x = np.array([
-        [side[0] - 1e-3, 0.01, -0.02], [side[0] - 2e-3, -0.02, 0.03], [side[0] - 1e-3, 0.02, 0.02], [0.02, side[1] - 1e-3, 0.03],
+        [side[0] - 1e-3, 0.01, -0.02], [side[0] - 2e-3, -0.02, 0.03], [side[0] - 1e-3, 0.02, 0.02],
+        [0.02, side[1] - 1e-3, 0.03],
         [-0.03, -side[1] + 5e-4, 0.01], [0.01, 0.01, side[2] - 1e-3], [-side[0] - 0.3 * STICK, 0.02, 0.01],
         [-0.02, side[1] + 0.2 * STICK, -0.02], [side[0] + 2 * STICK, 0.0, 0.0],
     ])  # fmt: skip
     v = np.array([
-        [-1.0, 0.3, 0.1], [-0.6, 0.0, -0.4], [0.5, 0.2, 0.0], [0.2, -0.8, 0.1], [0.1, 0.5, 0.0], [-0.3, 0.2, -0.7], [0.1, 0.0, 0.2],
+        [-1.0, 0.3, 0.1], [-0.6, 0.0, -0.4], [0.5, 0.2, 0.0], [0.2, -0.8, 0.1], [0.1, 0.5, 0.0], [-0.3, 0.2, -0.7],
+        [0.1, 0.0, 0.2],
         [0.0, 0.05, 0.1], [-0.5, 0.0, 0.0],
     ])  # fmt: skip
     mass, inertia, u0 = 6 * MASS, np.array([3e-5, 5e-5, 4e-5]), np.array([0.1, -0.05, 0.02, 0.4, -0.3, 0.2])

@@ -14,6 +14,10 @@ with y_b = r_b − S z_b, which is W⁻¹ z_b. W is never inverted: joints make 
 steps of P are −α times the search direction of y. The preconditioner is the mass matrix of everything that moves, so that
 what the fluid gained and P agree however early the iterations end.
 
+What this does not see is pressure, which comes after it: in a step fluid and body sink together, as far as viscosity lets them,
+and are then lifted, the fluid more than a heavy body. That is an error of the body's speed of up to g Δt (1 − ρ_fluid/ρ_body),
+first order in Δt, and no longer small where the body should sink more slowly than g Δt.
+
 S and sums over held particles are integers as in coupling.py. A body stays where it is, and levers with it, until a round ends.
 """
 

@@ -77,7 +77,7 @@ def first_touch(solid: qd.i32, a: vec3, b: vec3, phi: qd.f32, radius: qd.f32, so
     length = (b - a).norm()
     traced = 0
     share = 1.0
-    if length > radius or (phi < 0.0 and length > 0.0):
+    if length > radius or (phi < 0.0 and length > 0.0):  # noqa: SIM102 (a distance costs, and `and` would not spare it)
         if distance(solid, a, solids, parts) - 0.25 * radius < length:
             traced = 1
             share = trace(solid, a, b, radius, solids, parts)

@@ -22,7 +22,7 @@ import quadrants as qd
 from viscoil.particles import Floats, Particles, Vectors, mat3, vec3
 from viscoil.solids.clusters import Clusters
 from viscoil.sph.neighbors import Torus, separation
-from viscoil.sph.rotation import rotation_near, turned, vec4
+from viscoil.sph.rotation import rotation_near, turned, vec4, whole_turn
 
 
 @qd.func
@@ -178,7 +178,7 @@ def match_shapes(p: Particles, x: Vectors, start: qd.i32, clear: Floats, torus: 
                 product += b.product[chunk]
             first /= weight
             second /= weight
-            b.turn[c] = rotation_near(product - weight * first.outer_product(second), b.turn[c])
+            b.turn[c] = rotation_near(product - weight * first.outer_product(second), whole_turn(b.turn[c]))
             b.centre[c] = x[start + b.index[b.begin[c]]] + first
             b.rest_centre[c] = second
     for slot in range(b.number[1]):

@@ -147,9 +147,7 @@ def residuals(
                 )
                 r = (s.free[i] - s.u[i]) / w + dt * drag
                 z = w * allowed(r, s.normal[i], s.held[i])
-                account[0] = z.dot(r)
-                if qd.static(coupled):
-                    account[0] = z.dot(z) / w
+                account[0] = z.dot(z) / w  # z·r, but that would drown in what walls take from held particles
             s.residual[i] = r
             s.search[i] = z
             s.direction[i] = vec3(0.0)
@@ -182,9 +180,9 @@ def images(
             if p.inverse_mass[i] > 0.0:
                 z = s.search[i]
                 image = image_of(i, s.search, p, x, dt, near, torus, h, c, s, uniform, even, periodic)
-                account = vec3(z.dot(s.residual[i]), z.dot(image), z.dot(z) / p.inverse_mass[i])
-                if qd.static(coupled):
-                    # Of a held particle z is not all its own, and r·(1 − Π)r would drown in what the body takes.
+                square = z.dot(z) / p.inverse_mass[i]
+                account = vec3(square, z.dot(image), square)
+                if qd.static(coupled):  # of a particle that a body holds z is not all its own
                     own = allowed(s.residual[i], s.normal[i], s.held[i])
                     account[0] = p.inverse_mass[i] * own.dot(own)
             s.image[i] = image

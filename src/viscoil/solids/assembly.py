@@ -5,6 +5,7 @@
 
 import itertools
 import math
+from bisect import bisect_right
 from dataclasses import replace
 from typing import Any
 
@@ -340,7 +341,7 @@ class SolidSet:
         """Whether anything moves as it is told."""
         return bool(self._drags) or any(solid.motion or path_of(solid) for solid in self.solids)
 
-    def motion(self, begin: float, end: float) -> tuple[float, float]:
+    def motion(self, begin: float, end: float, stretches: int = 8) -> tuple[float, float]:
         """(fastest speed of any surface point [m/s], fastest turn [rad/s]) between two moments [s]."""
         speed, turn = self._body_motion()
         for index, solid in enumerate(self.solids):
@@ -351,12 +352,12 @@ class SolidSet:
                 fastest = path.fastest(lever)
                 speed, turn = max(speed, fastest[0]), max(turn, fastest[1])
                 continue
-            moments = np.linspace(begin, end, 9)  # eight stretches see what starts slowly
+            moments = np.linspace(begin, end, stretches + 1)  # several see what starts slowly
             poses = [self.pose(index, float(t)) for t in moments]
             for (r0, p0), (r1, p1) in itertools.pairwise(poses):
                 angle = math.acos(min(1.0, max(-1.0, (np.trace(r0.T @ r1) - 1) / 2)))
-                speed = max(speed, (float(np.linalg.norm(p1 - p0)) + angle * lever) * 8 / (end - begin))
-                turn = max(turn, angle * 8 / (end - begin))
+                speed = max(speed, (float(np.linalg.norm(p1 - p0)) + angle * lever) * stretches / (end - begin))
+                turn = max(turn, angle * stretches / (end - begin))
         return speed, turn
 
     def _body_motion(self) -> tuple[float, float]:
@@ -415,17 +416,18 @@ def keyframed(motion: list[Any], interpolation: str, time: float) -> tuple[np.nd
     """
     if not motion:
         return np.zeros(3), np.zeros(3)
-    moved, turned = np.zeros(3), np.zeros(3)
-    stops = []
-    for key in motion:  # what a keyframe leaves out stays as it was
-        moved = np.asarray(key.position, float) if key.position is not None else moved
-        turned = np.asarray(key.rotation, float) if key.rotation is not None else turned
-        stops.append((key.time, moved, turned))
-    if time <= stops[0][0]:
-        return stops[0][1], stops[0][2]
-    for (t0, p0, r0), (t1, p1, r1) in itertools.pairwise(stops):
-        if time < t1:
-            s = (time - t0) / (t1 - t0)
-            s = s * s * (3 - 2 * s) if interpolation == "smooth" else s
-            return p0 + s * (p1 - p0), r0 + s * (r1 - r0)
-    return stops[-1][1], stops[-1][2]
+    after = bisect_right(motion, time, key=lambda key: key.time)
+    if after in (0, len(motion)):
+        return _stop(motion, max(after - 1, 0))
+    (p0, r0), (p1, r1) = _stop(motion, after - 1), _stop(motion, after)
+    t0, t1 = motion[after - 1].time, motion[after].time
+    s = (time - t0) / (t1 - t0)
+    s = s * s * (3 - 2 * s) if interpolation == "smooth" else s
+    return p0 + s * (p1 - p0), r0 + s * (r1 - r0)
+
+
+def _stop(motion: list[Any], index: int) -> tuple[np.ndarray, np.ndarray]:
+    """Displacement and turn at a keyframe; what it leaves out is as in the one before."""
+    moved = next((key.position for key in reversed(motion[: index + 1]) if key.position is not None), (0.0, 0.0, 0.0))
+    turned = next((key.rotation for key in reversed(motion[: index + 1]) if key.rotation is not None), (0.0, 0.0, 0.0))
+    return np.asarray(moved, float), np.asarray(turned, float)

@@ -113,7 +113,8 @@ def _settle_stage(
     if qd.static(coupled):
         _meet_bodies(s.predicted, p, k, solids, parts, bodies, s)
         for i in range(k.count[0]):
-            if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0]:
+            # Clusters leave their contact to the iterations: it would be counted and then undone here.
+            if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0] and p.cluster[i] < 0:
                 x = resolve_all(
                     s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i]
                 )

@@ -7,7 +7,7 @@ particles, so that impulses at where things were keep it.
 import quadrants as qd
 
 from viscoil.constraints.body_drag import drag_of_body, hold_of_body, wall_velocity
-from viscoil.constraints.contact import gauge_contacts, resolve_all
+from viscoil.constraints.contact import gauge_contacts, longest_way, resolve_all
 from viscoil.constraints.pressure import PressureField, PressureNumbers, push_of_body
 from viscoil.particles import Floats, Ints, Particles, vec3
 from viscoil.solids.coupling import Bodies, add_contact, add_push, lever_at_start, settle_bodies, solve_bodies
@@ -76,13 +76,14 @@ def _rub_bodies(p: Particles, k: StepNumbers, solids: Solids, bodies: Bodies, s:
 def _keep_apart(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, f: PressureField):
     """The guard against going through walls; s.velocity becomes the new place, s.smoothed the new velocity.
 
-    f.flux, no longer needed, says who is to be looked at: who has no wall in sight cannot reach one in a short way.
+    f.flux, no longer needed, says who is to be looked at: who has no wall in sight cannot reach one in a short way, nor can it
+    reach him.
     """
     for i in range(k.count[0]):
         f.flux[i] = 1e30
         if p.inverse_mass[i] > 0.0:
             s.velocity[i] = p.position[i] + k.dt[0] * s.smoothed[i]
-            if f.wall[i] > 0.0 or k.dt[0] * s.smoothed[i].norm() > 0.2 * k.support[0]:
+            if f.wall[i] > 0.0 or longest_way(p.position[i], s.velocity[i], k.solids[0], solids) > 0.2 * k.support[0]:
                 f.flux[i] = 0.0
     gauge_contacts(
         s.velocity, p.position, p.inverse_mass, k.count[0], k.radius[0], f.flux, k.support[0], solids, parts, bodies

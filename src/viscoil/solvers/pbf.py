@@ -203,7 +203,7 @@ def _finish(
         rigid_velocities(p, s.predicted, k.dt[0], torus, b, s.velocity, periodic)
     if qd.static(mix > 0):
         cling(p, s.predicted, k.count[0], near, torus, k.dt[0], k.support[0], b, s.velocity, s.correction, periodic)
-        xsph_and_commit(p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.correction, uniform, periodic)
+        xsph_and_commit(p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.correction, uniform, periodic, True)
     else:
         xsph_and_commit(p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.velocity, uniform, periodic)
 

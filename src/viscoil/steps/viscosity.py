@@ -14,11 +14,12 @@ from viscoil.steps.integrate import wrapped
 @qd.func(requires_top_level=True)
 def xsph_and_commit(
     p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, strength: qd.f32, support: qd.f32,
-    velocity: Vectors, uniform: qd.template(), periodic: qd.template(),
+    velocity: Vectors, uniform: qd.template(), periodic: qd.template(), bodied: qd.template() = False,
 ):  # fmt: skip
     """v_i ← v_i + c Σ_j V_j 2w_i/(w_i + w_j) (v_j − v_i) W_ij, x_i ← x*_i.
 
     For equal masses (``uniform``) the factor is 1 and this is eq. 17; otherwise it makes the exchanged momentum symmetric.
+    Not among members of one particle solid (``bodied``): between them it would brake the turning of a body.
     Boundary samples stay where their solid is, also outside a periodic box: their velocity is its motion.
     """
     for i in range(n):
@@ -37,6 +38,9 @@ def xsph_and_commit(
                 d = separation(xi, x[j], torus, periodic)
                 if qd.static(not uniform):
                     volume = p.volume[j] * 2.0 * wi / (wi + qd.max(p.inverse_mass[j], 0.0))
-                change += volume * poly6(d.dot(d), support) * (velocity[j] - vi)
+                share = volume
+                if qd.static(bodied):
+                    share = qd.select(p.cluster[i] >= 0, qd.select(p.cluster[i] == p.cluster[j], 0.0, volume), volume)
+                change += share * poly6(d.dot(d), support) * (velocity[j] - vi)
             p.velocity[i] = vi + strength * change
             p.position[i] = wrapped(x[i], torus, periodic)

@@ -22,12 +22,12 @@ SOLVERS: dict[str, tuple[int, tuple[float, float, float], dict[str, Any]]] = {
     "pbf": (4, (3.9, 3.05, 3.9), {}),
     "pvfs": (1, (5.7, 3.05, 5.7), {"support": 2.8, "compressibility": 0.12}),
     "iisph": (10, (3.9, 3.05, 3.9), {}),
-    "dcpbd": (6, (3.9, 3.05, 3.9), {}),
+    "dcpbd": (8, (3.9, 3.05, 3.9), {"iterations": 12}),
 }
 SUPPORTS = {"pbf": 2.5, "pvfs": 2.8, "iisph": 2.0, "dcpbd": 2.5}  # h [spacings]
 DENSITIES = (0.3, 0.6, 0.9, 1.5, 3.0)  # in the fluid's
 QUICK = {"pvfs": (0.6, 1.5)}
-RIM = 2.0  # columns closer than this to a wall or a body do not tell the level [spacings]
+RIM = 2.0  # fluid closer than this to a wall or a body does not tell the level [spacings]
 
 
 def _scene(method: str, densities: tuple[float, ...], scale: float) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
@@ -58,17 +58,11 @@ def _scene(method: str, densities: tuple[float, ...], scale: float) -> tuple[dic
 
 
 def level(x: np.ndarray, tank: np.ndarray, centres: np.ndarray, reach: float) -> float:
-    """Height of the surface [m]: median top of columns away from walls and from bodies (``reach`` from their centres)."""
-    cell = 1.5 * D
-    place = np.floor((x[:, [0, 2]] + tank[[0, 2]] / 2) / cell).astype(int)
-    shape = np.ceil(tank[[0, 2]] / cell).astype(int) + 1
-    top = np.full(shape, np.nan)
-    np.fmax.at(top, tuple(np.clip(place, 0, shape - 1).T), x[:, 1])
-    middle = np.stack(np.meshgrid(*[(np.arange(n) + 0.5) * cell for n in shape], indexing="ij"), -1) - tank[[0, 2]] / 2
-    far = (np.abs(middle) < tank[[0, 2]] / 2 - RIM * D).all(-1)
+    """Height of the surface [m]: twice the mean height of fluid away from walls and bodies (``reach`` about their centres)."""
+    far = (np.abs(x[:, [0, 2]]) < tank[[0, 2]] / 2 - RIM * D).all(1)
     for centre in centres:
-        far &= np.abs(middle - centre[[0, 2]]).max(-1) > reach + RIM * D
-    return float(np.nanmedian(top[far])) + 0.5 * D
+        far &= np.abs(x - centre)[:, [0, 2]].max(1) > reach + RIM * D
+    return 2 * float(x[far, 1].mean())
 
 
 def _floated(trial: Trial, name: str) -> dict[str, Any]:
