@@ -2,7 +2,8 @@
 
 A column that stands on the ground is shorter by ρgH/(2E) of its height H under its own weight (no friction, small strain). A
 lattice of springs whose stiffness was chosen for one spacing would miss that at the next; bonds that are not converged would
-make the column softer. A stretched block without gravity comes back to its shape.
+make the column softer. What is left is the surface, whose particles lack bonds: a column of 4 particles across sags 22 % too
+much, of 6 14 %, of 8 11 %. A stretched block without gravity comes back to its shape.
 """
 
 from typing import Any
@@ -73,7 +74,7 @@ def _measure(trial: Trial) -> Outcome:
     checks, data = [], {}
     numbers = (1, 3, 9) if trial.quick else (1, 2, 4, 8, 16)
     for method in ("pbf",) if trial.quick else ("pbf", "dcpbd"):
-        coarse, fine = (_column(trial, method, spacing, 6)[0] for spacing in (0.03, 0.02 if trial.quick else 0.015))
+        coarse, fine = (_column(trial, method, spacing, 6)[0] for spacing in (0.02, 0.015 if trial.quick else 0.01))
         residuals = [_column(trial, method, 0.03, n)[1] for n in numbers]
         data[method] = residuals
         checks += [
