@@ -98,7 +98,8 @@ def test_a_body_that_sticks_takes_fluid_along_and_one_that_slides_does_not():
     speeds = []
     for stickiness in ("no-slip", "slip"):
         body = cube(6, 6 * D, density=1000, velocity=[0.5, 0, 0], stickiness=stickiness)
-        sim = run(scene("dcpbd", body, fluid=pool(6), frames=6))
+        thick = {"water": {"density": 1000, "viscosity": 30.0}}
+        sim = run(scene("dcpbd", body, fluid=pool(6), frames=6, material=thick))
         fluid = sorted_by_id(sim, "cluster") < 0
         speeds.append(sorted_by_id(sim, "velocity")[fluid, 0].mean())
         assert momentum(sim)[0] == pytest.approx(0.5 * 216 * D**3 * 1000, rel=1e-3)
@@ -128,7 +129,7 @@ def test_a_stretched_soft_body_recovers(method):
 
 
 def test_a_run_that_is_resumed_has_the_same_bits():
-    soft = cube(4, 9 * D, young_modulus=1e4) | {"kind": "soft", "name": "jelly"}
+    soft = cube(4, 9 * D, young_modulus=1e4) | {"kind": "soft", "name": "pudding"}
     late = cube(3, 15 * D, start=0.045, velocity=[0, -2, 0], name="late")
     table = scene("dcpbd", soft, late, fluid=pool(6), frames=6, gravity=(0, -9.81, 0))
     whole = run(table)

@@ -17,7 +17,7 @@ from viscoil.constraints.contact import gauge_contacts, resolve_all
 from viscoil.constraints.density import DensityNumbers, correction_of, multiplier_of, plain_density
 from viscoil.constraints.friction import pair_factor
 from viscoil.constraints.particle_solids import hold_together
-from viscoil.constraints.shape_matching import carry_on, fit_twists, rigid_velocities
+from viscoil.constraints.shape_matching import carry_on, fit_centres, fit_twists, rigid_velocities
 from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers, allowed
 from viscoil.constraints.walls import wall_density
 from viscoil.particles import Flag, Ints, Particles, Uploaded, Vectors, allocate_array, mat3, vec3
@@ -123,6 +123,7 @@ def _settle_stage(
         settle_bodies(solids, bodies)
         approach(s.clear, k.count[0], bodies)
     if qd.static(mix & 1 > 0):  # as they were before contact, which comes back in the iterations
+        fit_centres(p, p.position, torus, b, periodic)
         fit_twists(p, p.position, v.u, torus, b, periodic)
         carry_on(p, k.dt[0], 0.0, 0.0, 0.0, torus, b, s.predicted, s.predicted.shape[0] // 2, periodic)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from viscoil.validation.case import Case, Check, Mutation, Outcome, Trial, at_most
 
-E = 2e4  # Young's modulus [Pa]
+E = 6e4  # Young's modulus [Pa]
 HIGH, WIDE = 0.24, 0.12  # column [m]
 DENSITY, G = 1000.0, 9.81
 SAG = DENSITY * G * HIGH / (2 * E)
