@@ -98,6 +98,8 @@ def _settle_stage(
                 account = vec3(
                     w * possible.dot(possible), u.dot(possible), u.dot((v.free[i] - u) / w - r)
                 )
+                if p.cluster[i] >= 0:  # what holds a body together is not for the projection to take away
+                    account = vec3(0.0)
                 x = p.position[i] + k.dt[0] * u
                 v.free[i] = x
                 s.clear[i] -= (x - s.predicted[i]).norm()
