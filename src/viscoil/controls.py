@@ -174,7 +174,7 @@ def ingredients(scene: Any) -> tuple[Ingredient, ...]:
     """The materials of a scene."""
     units = {"density": "kg/m³", "viscosity": "Pa s", "relaxation_time": "s", "modulus": "Pa"}
     found = []
-    for name, material in scene.used_materials().items():
+    for name, material in scene.fluid_materials().items():
         known = PRESETS.get(material.preset or name)
         same = known is not None and known.model_dump(exclude=_WORDS) == material.model_dump(exclude=_WORDS)
         numbers = [f"{readable(value)} {unit}" for key, unit in units.items() if (value := getattr(material, key)) is not None]
@@ -189,7 +189,7 @@ def scene_controls(scene: Any) -> list[Group]:
 
     honours = frozenset(solver_class(scene.method).honours)
     groups = [Group("gravity", _gravity_controls(scene)), Group(scene.method, controls(scene.solver, "solver"))]
-    for name, material in scene.used_materials().items():
+    for name, material in scene.fluid_materials().items():
         groups.append(Group(name, _material_controls(material, f"material.{name}", honours)))
     groups += [Group(f"nozzle {k}", controls(e, f"emitter.{k}")) for k, e in enumerate(scene.emitter)]
     for k, solid in enumerate(scene.solid):  # nothing to drag that the method leaves out

@@ -6,7 +6,7 @@ import quadrants as qd
 
 from kit import lattice, make_particles, search
 from viscoil.constraints.distances import pull_bonds, start_bonds
-from viscoil.constraints.shape_matching import match_shapes, stiffen
+from viscoil.constraints.shape_matching import fit_centres, match_shapes, stiffen
 from viscoil.constraints.volumes import keep_volumes
 from viscoil.particles import Floats, Particles, Vectors, allocate_array, vec3
 from viscoil.solids.clusters import RIGID, SOFT, Clusters, ClusterSet, Elastic, Member, lattice_pairs, locate
@@ -24,6 +24,7 @@ def _match(p: Particles, n: qd.i32, x: Vectors, clear: Floats, torus: Torus, b: 
 @qd.kernel
 def _stiffen(p: Particles, n: qd.i32, x: Vectors, v: Vectors, torus: Torus, b: Clusters):
     locate(p, n, b)
+    fit_centres(p, x, torus, b, False)
     stiffen(p, x, v, torus, b, False)
 
 

@@ -32,13 +32,14 @@ def check(scene_name: str, settings: list[str]) -> None:
             ("size", size),
             ("spacing", f"{scene.spacing:g} m"),
             ("time", f"{time.frames} frames of {time.frame_time:g} s, {scene.end_time:g} s in all, {step}"),
-            ("materials", ", ".join(scene.used_materials())),
+            ("materials", ", ".join(scene.fluid_materials())),
             ("solids", len(scene.solid)),
+            ("particle solids", len(scene.particle_solid)),
             ("emitters", len(scene.emitter)),
         ]
     )
     honours = solver_class(scene.method).honours
-    for name, material in scene.used_materials().items():
+    for name, material in scene.fluid_materials().items():
         for message in unsupported(material, honours):
             print(f"note: {scene.method} cannot honour everything about {name}: {message}")
     print("ok")

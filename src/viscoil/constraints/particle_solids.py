@@ -7,7 +7,7 @@ are stiff; the sum of what is there (ClusterSet.mix), and 0 compiles to nothing.
 import quadrants as qd
 
 from viscoil.constraints.distances import pull_bonds, start_bonds
-from viscoil.constraints.shape_matching import fit_twists, match_shapes
+from viscoil.constraints.shape_matching import fit_centres, fit_twists, match_shapes
 from viscoil.constraints.volumes import keep_volumes
 from viscoil.particles import Floats, Particles, Vectors
 from viscoil.solids.clusters import Clusters, Elastic, locate
@@ -22,6 +22,7 @@ def find_clusters(
     if qd.static(mix > 0):
         locate(p, n, b)
     if qd.static(mix & 1 > 0):
+        fit_centres(p, p.position, torus, b, periodic)
         fit_twists(p, p.position, p.velocity, torus, b, periodic)
     if qd.static(mix & 2 > 0):
         start_bonds(p, torus, b, e, periodic)

@@ -23,23 +23,13 @@ from viscoil.particles import Floats, Particles, Vectors, mat3, vec3
 from viscoil.solids.clusters import Clusters
 from viscoil.sph.neighbors import Torus, separation
 from viscoil.sph.rotation import rotation_near, turned, vec4, whole_turn
+from viscoil.sph.sums import team_total, workers
 
 
 @qd.func
 def _is_rigid(c: qd.i32, b: Clusters) -> qd.i32:
     """Whether cluster c is rigid and there."""
     return qd.select(b.first_id[c] >= 0, qd.select(b.kind[c] == 0, 1, 0), 0)
-
-
-@qd.func
-def _solved(m: mat3, v: vec3) -> vec3:
-    """m⁻¹ v for an inertia m; nothing turns about a line of particles."""
-    size = m.trace() / 3.0
-    inertia = m + 1e-6 * size * qd.Matrix.identity(qd.f32, 3)
-    result = vec3(0.0)
-    if size > 0.0:
-        result = (inertia / size).inverse() @ (v / size)
-    return result
 
 
 @qd.func
@@ -59,59 +49,75 @@ def turn_of(q: vec4) -> vec3:
     return axis * qd.select(s > 1e-6, 2.0 * qd.atan2(s, qd.abs(q[3])) / qd.max(s, 1e-30), 2.0)
 
 
+@qd.func
+def _team_matrix(m: mat3) -> mat3:
+    """Sum of m over a team, in its first thread."""
+    x = team_total(vec3(m[0, 0], m[0, 1], m[0, 2]))
+    y = team_total(vec3(m[1, 0], m[1, 1], m[1, 2]))
+    z = team_total(vec3(m[2, 0], m[2, 1], m[2, 2]))
+    return mat3(x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2])
+
+
 @qd.func(requires_top_level=True)
-def fit_twists(p: Particles, x: Vectors, v: Vectors, torus: Torus, b: Clusters, periodic: qd.template()):
-    """Centre, velocity and spin of every rigid body from places x and velocities v: linear and angular momentum stay."""
-    for chunk in range(b.number[2]):
-        c = b.chunk_owner[chunk]
+def fit_centres(p: Particles, x: Vectors, torus: Torus, b: Clusters, periodic: qd.template()):
+    """Centre and inverse inertia of every rigid body with its members at x."""
+    qd.loop_config(block_dim=256)
+    for worker in range(b.number[0] * qd.static(workers())):
+        c = worker // qd.static(workers())
+        first = vec3(0.0)
+        square = mat3(0.0)
+        count = 0.0
         if _is_rigid(c, b) == 1:
             origin = x[b.index[b.begin[c]]]
-            first = vec3(0.0)
-            second = vec3(0.0)
-            product = mat3(0.0)
-            square = mat3(0.0)
-            begin = b.chunk_first[chunk]
-            end = qd.min(begin + 32, b.begin[c + 1])
-            for slot in range(begin, end):
-                i = b.index[slot]
-                d = separation(x[i], origin, torus, periodic)
-                u = v[i]
+            count = qd.cast(b.begin[c + 1] - b.begin[c], qd.f32)
+            slot = b.begin[c] + worker % qd.static(workers())
+            while slot < b.begin[c + 1]:
+                d = separation(x[b.index[slot]], origin, torus, periodic)
                 first += d
-                second += u
-                product += d.outer_product(u)
                 square += d.outer_product(d)
-            b.weight[chunk] = qd.cast(end - begin, qd.f32)
-            b.first[chunk] = first
-            b.second[chunk] = second
-            b.product[chunk] = product
-            b.square[chunk] = square
-    for c in range(b.number[0]):
-        if _is_rigid(c, b) == 1:
-            count = 0.0
-            first = vec3(0.0)
-            second = vec3(0.0)
-            product = mat3(0.0)
-            square = mat3(0.0)
-            for chunk in range(b.chunk_begin[c], b.chunk_begin[c + 1]):
-                count += b.weight[chunk]
-                first += b.first[chunk]
-                second += b.second[chunk]
-                product += b.product[chunk]
-                square += b.square[chunk]
+                slot += qd.static(workers())
+        first = team_total(first)
+        square = _team_matrix(square)
+        if count > 0.0 and worker % qd.static(workers()) == 0:
             first /= count
-            second /= count
-            k = product - count * first.outer_product(second)
             s = square - count * first.outer_product(first)
-            momentum = vec3(k[1, 2] - k[2, 1], k[2, 0] - k[0, 2], k[0, 1] - k[1, 0])
+            size = qd.max(s.trace(), 1e-30)
+            # A line of particles has no inertia about itself: it does not turn there either way.
+            inertia = (1.0 + 1e-6) * qd.Matrix.identity(qd.f32, 3) - s / size
             b.centre[c] = x[b.index[b.begin[c]]] + first
-            b.velocity[c] = second
-            b.spin[c] = _solved(s.trace() * qd.Matrix.identity(qd.f32, 3) - s, momentum)
+            b.inverse[c] = inertia.inverse() / size
             b.turn[c] = vec4(0.0, 0.0, 0.0, 1.0)
 
 
 @qd.func(requires_top_level=True)
+def fit_twists(p: Particles, x: Vectors, v: Vectors, torus: Torus, b: Clusters, periodic: qd.template()):
+    """Velocity and spin of every rigid body from places x, whose centres are known, and velocities v: linear and angular
+    momentum stay."""
+    qd.loop_config(block_dim=256)
+    for worker in range(b.number[0] * qd.static(workers())):
+        c = worker // qd.static(workers())
+        linear = vec3(0.0)
+        angular = vec3(0.0)
+        count = 0.0
+        if _is_rigid(c, b) == 1:
+            centre = b.centre[c]
+            count = qd.cast(b.begin[c + 1] - b.begin[c], qd.f32)
+            slot = b.begin[c] + worker % qd.static(workers())
+            while slot < b.begin[c + 1]:
+                i = b.index[slot]
+                linear += v[i]
+                angular += separation(x[i], centre, torus, periodic).cross(v[i])
+                slot += qd.static(workers())
+        linear = team_total(linear)
+        angular = team_total(angular)
+        if count > 0.0 and worker % qd.static(workers()) == 0:
+            b.velocity[c] = linear / count
+            b.spin[c] = b.inverse[c] @ angular
+
+
+@qd.func(requires_top_level=True)
 def stiffen(p: Particles, x: Vectors, v: Vectors, torus: Torus, b: Clusters, periodic: qd.template()):
-    """Replaces the velocities v of every rigid body's members by the rigid motion nearest to them."""
+    """Replaces the velocities v of every rigid body's members by the rigid motion nearest to them; centres are known."""
     fit_twists(p, x, v, torus, b, periodic)
     for slot in range(b.number[1]):
         c = b.owner[slot]
@@ -141,44 +147,36 @@ def carry_on(
 @qd.func(requires_top_level=True)
 def match_shapes(p: Particles, x: Vectors, start: qd.i32, clear: Floats, torus: Torus, b: Clusters, periodic: qd.template()):
     """x_i ← c + R (r_i − c⁰) for the members of rigid bodies, which begin at ``start`` in x."""
-    for chunk in range(b.number[2]):
-        c = b.chunk_owner[chunk]
-        if _is_rigid(c, b) == 1:
+    qd.loop_config(block_dim=256)
+    for worker in range(b.number[0] * qd.static(workers())):
+        c = worker // qd.static(workers())
+        weight = vec3(0.0)
+        first = vec3(0.0)
+        second = vec3(0.0)
+        product = mat3(0.0)
+        rigid = _is_rigid(c, b)
+        if rigid == 1:
             origin = x[start + b.index[b.begin[c]]]
-            size = b.begin[c + 1] - b.begin[c]
-            heavy = qd.max(0.125 * qd.cast(size, qd.f32), 1.0)
-            weight = 0.0
-            first = vec3(0.0)
-            second = vec3(0.0)
-            product = mat3(0.0)
-            begin = b.chunk_first[chunk]
-            for slot in range(begin, qd.min(begin + 32, b.begin[c + 1])):
+            heavy = qd.max(0.125 * qd.cast(b.begin[c + 1] - b.begin[c], qd.f32), 1.0)
+            slot = b.begin[c] + worker % qd.static(workers())
+            while slot < b.begin[c + 1]:
                 i = b.index[slot]
                 m = qd.select(b.touched[slot] == 1, heavy, 1.0)
                 d = separation(x[start + i], origin, torus, periodic)
                 r = p.rest[i]
-                weight += m
+                weight[0] += m
                 first += m * d
                 second += m * r
                 product += (m * d).outer_product(r)
-            b.weight[chunk] = weight
-            b.first[chunk] = first
-            b.second[chunk] = second
-            b.product[chunk] = product
-    for c in range(b.number[0]):
-        if _is_rigid(c, b) == 1:
-            weight = 0.0
-            first = vec3(0.0)
-            second = vec3(0.0)
-            product = mat3(0.0)
-            for chunk in range(b.chunk_begin[c], b.chunk_begin[c + 1]):
-                weight += b.weight[chunk]
-                first += b.first[chunk]
-                second += b.second[chunk]
-                product += b.product[chunk]
-            first /= weight
-            second /= weight
-            b.turn[c] = rotation_near(product - weight * first.outer_product(second), whole_turn(b.turn[c]))
+                slot += qd.static(workers())
+        weight = team_total(weight)
+        first = team_total(first)
+        second = team_total(second)
+        product = _team_matrix(product)
+        if rigid == 1 and worker % qd.static(workers()) == 0:
+            first /= weight[0]
+            second /= weight[0]
+            b.turn[c] = rotation_near(product - weight[0] * first.outer_product(second), whole_turn(b.turn[c]))
             b.centre[c] = x[start + b.index[b.begin[c]]] + first
             b.rest_centre[c] = second
     for slot in range(b.number[1]):
@@ -197,41 +195,33 @@ def match_shapes(p: Particles, x: Vectors, start: qd.i32, clear: Floats, torus: 
 @qd.func(requires_top_level=True)
 def rigid_velocities(p: Particles, x: Vectors, dt: qd.f32, torus: Torus, b: Clusters, v: Vectors, periodic: qd.template()):
     """v of members from the body's displacement and rotation between the present places and x, the places after the step."""
-    for chunk in range(b.number[2]):
-        c = b.chunk_owner[chunk]
+    qd.loop_config(block_dim=256)
+    for worker in range(b.number[0] * qd.static(workers())):
+        c = worker // qd.static(workers())
+        first = vec3(0.0)
+        second = vec3(0.0)
+        product = mat3(0.0)
+        count = 0.0
         if _is_rigid(c, b) == 1:
             now = b.index[b.begin[c]]
-            first = vec3(0.0)
-            second = vec3(0.0)
-            product = mat3(0.0)
-            begin = b.chunk_first[chunk]
-            end = qd.min(begin + 32, b.begin[c + 1])
-            for slot in range(begin, end):
+            count = qd.cast(b.begin[c + 1] - b.begin[c], qd.f32)
+            slot = b.begin[c] + worker % qd.static(workers())
+            while slot < b.begin[c + 1]:
                 i = b.index[slot]
                 d = separation(x[i], x[now], torus, periodic)
                 r = separation(p.position[i], p.position[now], torus, periodic)
                 first += d
                 second += r
                 product += d.outer_product(r)
-            b.weight[chunk] = qd.cast(end - begin, qd.f32)
-            b.first[chunk] = first
-            b.second[chunk] = second
-            b.product[chunk] = product
-    for c in range(b.number[0]):
-        if _is_rigid(c, b) == 1:
+                slot += qd.static(workers())
+        first = team_total(first)
+        second = team_total(second)
+        product = _team_matrix(product)
+        if count > 0.0 and worker % qd.static(workers()) == 0:
             now = b.index[b.begin[c]]
-            weight = 0.0
-            first = vec3(0.0)
-            second = vec3(0.0)
-            product = mat3(0.0)
-            for chunk in range(b.chunk_begin[c], b.chunk_begin[c + 1]):
-                weight += b.weight[chunk]
-                first += b.first[chunk]
-                second += b.second[chunk]
-                product += b.product[chunk]
-            first /= weight
-            second /= weight
-            q = rotation_near(product - weight * first.outer_product(second), vec4(0.0, 0.0, 0.0, 1.0))
+            first /= count
+            second /= count
+            q = rotation_near(product - count * first.outer_product(second), vec4(0.0, 0.0, 0.0, 1.0))
             b.spin[c] = turn_of(q) / dt
             b.velocity[c] = (x[now] - p.position[now] + (first - second)) / dt
             b.centre[c] = x[now] + first

@@ -5,14 +5,13 @@ first_id + m. Its *slot*, begin + m, numbers the members of all clusters through
 :func:`locate` writes down where the members are, and everything else goes through ``index``. Where a member belongs in its
 body is its field ``rest``. Nothing here outlives a step but ``first_id``: positions, velocities and ``rest`` say it all.
 
-Sums over a cluster go in chunks of 32 slots that never cross from one cluster to the next, then over the chunks, always in the
-order of ids: they have the same bits whatever the threads and wherever the particles lie in memory.
+Sums over a cluster are those of a team, in the order of ids: a block of threads on a GPU, one thread on a CPU
+(sums.team_total). They have the same bits whatever the threads and wherever the particles lie in memory.
 
 Soft bodies: :class:`Elastic` lists the bonds of their lattices, see constraints/distances.py.
 """
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ import quadrants as qd
 from viscoil.particles import Floats, Ints, Matrices, Particles, Vectors, allocate_array, mat3, vec3
 from viscoil.sph.rotation import vec4
 
-CHUNK = 32
 REACH = 1.5  # spacings: lattice neighbours along edges and across faces
 ROW = 18  # bonds of a particle inside a lattice
 RIGID, SOFT = 0, 1
@@ -34,14 +32,14 @@ Turns = qd.types.NDArray[vec4, 1]
 class Clusters:
     """The tables on the device."""
 
-    number: Ints  # clusters, slots, chunks
+    number: Ints  # clusters, slots
     # by cluster
     first_id: Ints  # -1: not there yet
-    begin: Ints  # its first slot
-    chunk_begin: Ints  # its first chunk; one more entry than clusters
+    begin: Ints  # its first slot; one more entry than clusters
     kind: Ints  # 0 rigid, 1 soft
     grip: Floats  # stickiness, 0 to 1
     centre: Vectors  # [m]
+    inverse: Matrices  # of the inertia about it, of particles of mass 1 [1/m²]
     rest_centre: Vectors  # [m]
     turn: Turns  # rotation of its rest shape, a unit quaternion
     velocity: Vectors  # of the centre [m/s]
@@ -50,14 +48,6 @@ class Clusters:
     index: Ints  # particle
     owner: Ints  # cluster
     touched: Ints  # 1: a solid pushed it in this iteration
-    # by chunk: where it begins, whose it is, and its sums
-    chunk_first: Ints
-    chunk_owner: Ints
-    weight: Floats  # Σ m
-    first: Vectors  # Σ m x
-    second: Vectors  # Σ m y
-    product: Matrices  # Σ m x yᵀ
-    square: Matrices  # Σ m x xᵀ
 
 
 @dataclass(frozen=True)
@@ -131,24 +121,19 @@ class ClusterSet:
         self.members, self._spacing, self._unit = members, spacing, unit
         sizes = np.array([len(m.rest) for m in members], np.int64)
         begin = np.cumsum([0, *sizes])
-        chunks = [np.arange(a, b, CHUNK) for a, b in pairwise(begin)]
-        chunk_begin = np.cumsum([0, *(len(c) for c in chunks)])
-        slots, clusters, total = int(begin[-1]), len(members), int(chunk_begin[-1])
+        slots, clusters = int(begin[-1]), len(members)
         self.rigid = any(m.kind == RIGID for m in members)
         self.soft = any(m.kind == SOFT for m in members)
         self.firm = any(m.kind == SOFT and m.bulk > 0 for m in members)
         self.first_ids = [-1] * clusters
         columns = {
-            "number": [clusters, slots, total], "first_id": self.first_ids, "begin": begin, "chunk_begin": chunk_begin,
-            "kind": [m.kind for m in members], "owner": np.repeat(np.arange(clusters), sizes),
-            "chunk_first": np.concatenate(chunks) if chunks else [],
-            "chunk_owner": np.repeat(np.arange(clusters), np.diff(chunk_begin)), "grip": [m.grip for m in members],
+            "number": [clusters, slots], "first_id": self.first_ids, "begin": begin, "kind": [m.kind for m in members],
+            "owner": np.repeat(np.arange(clusters), sizes), "grip": [m.grip for m in members],
         }  # fmt: skip
         sizes_of = {"index": slots, "touched": slots}
-        by_chunk = {"weight", "first", "second", "product", "square"}
         self.device = Clusters(
             **{
-                name: _array(Clusters, name, columns.get(name), total if name in by_chunk else sizes_of.get(name, clusters))
+                name: _array(Clusters, name, columns.get(name), sizes_of.get(name, clusters))
                 for name in Clusters.__dataclass_fields__
             }
         )

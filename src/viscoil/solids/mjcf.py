@@ -96,7 +96,7 @@ def _add(made: Plan, solids: list[Any], index: int, by_name: dict[str, int], nod
         return nodes[index]
     solid, above = solids[index], made.spec.worldbody
     rotation, position = start_pose(solid)
-    name = f"solid/{index}"
+    name = f"#solid/{index}"
     turn, origin = np.eye(3), np.zeros(3)
     if solid.body is not None and solid.body.parent is not None:
         parent = by_name[solid.body.parent]
@@ -183,7 +183,7 @@ def _add_geoms(made: Plan, node: Any, solids: list[Any], index: int) -> None:
         made.notes.append(f"{called(solids, index)}: {note}")
     friction = min(solid.body.friction, NO_SLIP) if solid.body is not None else 0.0
     for number, piece in enumerate(pieces):
-        geom = _geom(made.spec, node, piece, f"solid/{index}/{number}")
+        geom = _geom(made.spec, node, piece, f"#solid/{index}/{number}")
         geom.friction[0] = friction
         geom.solref = [SOFTNESS, 1.0]
         geom.contype, geom.conaffinity = 1, int(solid.body is not None)  # what nothing moves never meets its like

@@ -78,7 +78,7 @@ class RigidWorld:
         self.follows = np.array([getattr(solids[i], "two_way", True) for i in self.solid], bool)  # whether fluid moves it
         self._jointed = any(j != kit.mjtJoint.mjJNT_FREE for j in model.jnt_type)
         self._spec_state = kit.mjtState.mjSTATE_INTEGRATION
-        take_start(model, self._data, [motor for motor in made.motors if motor.name.split("/")[0] != "solid"])
+        take_start(model, self._data, [motor for motor in made.motors if motor.name.split("/")[0] != "#solid"])
         self._motors = self._tune(made.motors)
         self._start()
 
@@ -197,9 +197,13 @@ class RigidWorld:
         """W: what an impulse at the start changes of the mean twist over dt, with all that holds against it meanwhile."""
         jacobian = self._jacobians()
         rows = np.ascontiguousarray(jacobian.reshape(-1, self._model.nv))
-        full = np.empty((self._model.nv, self._model.nv))
-        self._kit.mj_fullM(self._model, self._data, full)
-        solved = np.linalg.solve(full + resistance(self._model, self._data, full, dt), rows.T).T
+        if self._jointed or self._data.nefc:
+            full = np.empty((self._model.nv, self._model.nv))
+            self._kit.mj_fullM(self._model, self._data, full)
+            solved = np.linalg.solve(full + resistance(self._model, self._data, full, dt), rows.T).T
+        else:  # bodies that fly freely know nothing of each other
+            solved = np.zeros_like(rows)
+            self._kit.mj_solveM(self._model, self._data, solved, rows)
         inverse = np.einsum("bik,bjk->bij", jacobian, solved.reshape(jacobian.shape))
         return inverse * self.follows[:, None, None]
 
@@ -277,10 +281,10 @@ class RigidWorld:
         """After the scene was changed: bodies of solids that were there before go on as they were."""
         kit, model, before = self._kit, self._model, old._model
         known = {id(solid): index for index, solid in enumerate(old._solids)}
-        twins = {f"solid/{new}": f"solid/{known[id(s)]}" for new, s in enumerate(self._solids) if id(s) in known}
+        twins = {f"#solid/{new}": f"#solid/{known[id(s)]}" for new, s in enumerate(self._solids) if id(s) in known}
         for body in range(1, model.nbody):
             name = model.body(body).name
-            other = kit.mj_name2id(before, kit.mjtObj.mjOBJ_BODY, twins.get(name, "" if name.startswith("solid/") else name))
+            other = kit.mj_name2id(before, kit.mjtObj.mjOBJ_BODY, twins.get(name, "" if name.startswith("#solid/") else name))
             if other < 0 or model.body_jntnum[body] != before.body_jntnum[other]:
                 continue
             for k in range(model.body_jntnum[body]):

@@ -17,7 +17,7 @@ from viscoil.constraints.contact import gauge_contacts, resolve_all
 from viscoil.constraints.density import DensityNumbers, correction_of, multiplier_of, plain_density
 from viscoil.constraints.friction import pair_factor
 from viscoil.constraints.particle_solids import hold_together
-from viscoil.constraints.shape_matching import carry_on, fit_twists, rigid_velocities
+from viscoil.constraints.shape_matching import carry_on, fit_centres, fit_twists, rigid_velocities
 from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers, allowed
 from viscoil.constraints.walls import wall_density
 from viscoil.particles import Flag, Ints, Particles, Uploaded, Vectors, allocate_array, mat3, vec3
@@ -98,6 +98,8 @@ def _settle_stage(
                 account = vec3(
                     w * possible.dot(possible), u.dot(possible), u.dot((v.free[i] - u) / w - r)
                 )
+                if p.cluster[i] >= 0:  # what holds a body together is not for the projection to take away
+                    account = vec3(0.0)
                 x = p.position[i] + k.dt[0] * u
                 v.free[i] = x
                 s.clear[i] -= (x - s.predicted[i]).norm()
@@ -123,6 +125,7 @@ def _settle_stage(
         settle_bodies(solids, bodies)
         approach(s.clear, k.count[0], bodies)
     if qd.static(mix & 1 > 0):  # as they were before contact, which comes back in the iterations
+        fit_centres(p, p.position, torus, b, periodic)
         fit_twists(p, p.position, v.u, torus, b, periodic)
         carry_on(p, k.dt[0], 0.0, 0.0, 0.0, torus, b, s.predicted, s.predicted.shape[0] // 2, periodic)
 

@@ -21,7 +21,7 @@ from viscoil.constraints.body_projection import (
 from viscoil.constraints.conformation import Substances, gradient_corrections
 from viscoil.constraints.contact import clearance_on_way, resolve_all
 from viscoil.constraints.particle_solids import find_clusters
-from viscoil.constraints.shape_matching import stiffen
+from viscoil.constraints.shape_matching import fit_centres, stiffen
 from viscoil.constraints.velocity_projection import (
     Projection,
     ProjectionNumbers,
@@ -130,6 +130,7 @@ def _begin(
         start_bodies(k.dt[0], v, solids, bodies, rows)
         follow(v.search, s.predicted, k.count[0], k.dt[0], v, solids, bodies, rows)
     if qd.static(mix & 1 > 0):
+        fit_centres(p, s.predicted, torus, b, periodic)
         stiffen(p, s.predicted, v.search, torus, b, periodic)
     begin_round(left, k.count[0], c, v, sums, coupled)
 

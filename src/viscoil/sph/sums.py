@@ -69,6 +69,15 @@ def _block_total(value: vec3) -> vec3:
 
 
 @qd.func
+def team_total(value: vec3) -> vec3:
+    """Sum over a team of workers() threads that are a block of their own, in the first of them."""
+    result = value
+    if qd.static(on_gpu()):
+        result = _block_total(value)
+    return result
+
+
+@qd.func
 def hand_in(i: qd.i32, n: qd.i32, value: vec3, sums: Sums):
     """The terms of particle i; zero for i ≥ n."""
     if qd.static(on_gpu()):

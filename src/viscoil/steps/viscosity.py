@@ -19,7 +19,7 @@ def xsph_and_commit(
     """v_i ← v_i + c Σ_j V_j 2w_i/(w_i + w_j) (v_j − v_i) W_ij, x_i ← x*_i.
 
     For equal masses (``uniform``) the factor is 1 and this is eq. 17; otherwise it makes the exchanged momentum symmetric.
-    Not among members of one particle solid (``bodied``): between them it would brake the turning of a body.
+    Particle solids take no part (``bodied``): inside it would brake their turning, and what clings to them is theirs to say.
     Boundary samples stay where their solid is, also outside a periodic box: their velocity is its motion.
     """
     for i in range(n):
@@ -40,7 +40,7 @@ def xsph_and_commit(
                     volume = p.volume[j] * 2.0 * wi / (wi + qd.max(p.inverse_mass[j], 0.0))
                 share = volume
                 if qd.static(bodied):
-                    share = qd.select(p.cluster[i] >= 0, qd.select(p.cluster[i] == p.cluster[j], 0.0, volume), volume)
+                    share = qd.select(qd.max(p.cluster[i], p.cluster[j]) >= 0, 0.0, volume)
                 change += share * poly6(d.dot(d), support) * (velocity[j] - vi)
             p.velocity[i] = vi + strength * change
             p.position[i] = wrapped(x[i], torus, periodic)

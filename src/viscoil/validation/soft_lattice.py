@@ -2,7 +2,8 @@
 
 A column that stands on the ground is shorter by ρgH/(2E) of its height H under its own weight (no friction, small strain). A
 lattice of springs whose stiffness was chosen for one spacing would miss that at the next; bonds that are not converged would
-make the column softer. A stretched block without gravity comes back to its shape.
+make the column softer. What is left is the surface, whose particles lack bonds: a column of 4 particles across sags 22 % too
+much, of 6 14 %, of 8 11 %. A stretched block without gravity comes back to its shape.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from viscoil.validation.case import Case, Check, Mutation, Outcome, Trial, at_most
 
-E = 2e4  # Young's modulus [Pa]
+E = 6e4  # Young's modulus [Pa]
 HIGH, WIDE = 0.24, 0.12  # column [m]
 DENSITY, G = 1000.0, 9.81
 SAG = DENSITY * G * HIGH / (2 * E)
@@ -73,7 +74,7 @@ def _measure(trial: Trial) -> Outcome:
     checks, data = [], {}
     numbers = (1, 3, 9) if trial.quick else (1, 2, 4, 8, 16)
     for method in ("pbf",) if trial.quick else ("pbf", "dcpbd"):
-        coarse, fine = (_column(trial, method, spacing, 6)[0] for spacing in (0.03, 0.02 if trial.quick else 0.015))
+        coarse, fine = (_column(trial, method, spacing, 6)[0] for spacing in (0.02, 0.015 if trial.quick else 0.01))
         residuals = [_column(trial, method, 0.03, n)[1] for n in numbers]
         data[method] = residuals
         checks += [
