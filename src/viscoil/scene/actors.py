@@ -9,6 +9,7 @@ from pydantic import Field, PrivateAttr, StrictStr, field_validator, model_valid
 
 from viscoil.material import Colour
 from viscoil.model import Model
+from viscoil.scene.bodies import in_order
 from viscoil.scene.parts import Friction, Solid
 from viscoil.scene.shapes import Capsule, Sphere, Union
 from viscoil.solids import gait
@@ -114,11 +115,7 @@ class Actor(Model):
     @field_validator("pose")
     @classmethod
     def _in_order(cls, pose: list[Pose]) -> list[Pose]:
-        for index in range(1, len(pose)):
-            before, now = pose[index - 1].time, pose[index].time
-            if now <= before:
-                raise wrong(f"expected poses in order of time; pose {index} is at {now:g} s, pose {index - 1} at {before:g} s")
-        return pose
+        return in_order(pose)
 
     @model_validator(mode="after")
     def _possible(self) -> "Actor":

@@ -43,7 +43,7 @@ class DriveKey(Model):
 
 
 def in_order(keys: list[Any]) -> list[Any]:
-    """Keyframes, at least one, each later than the one before."""
+    """Keyframes as they are, each later than the one before."""
     for index in range(1, len(keys)):
         before, now = keys[index - 1].time, keys[index].time
         if now <= before:

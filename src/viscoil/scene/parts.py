@@ -10,7 +10,7 @@ from viscoil.keys import did_you_mean, listed
 from viscoil.looks import LOOKS, PARTICLE_LOOKS
 from viscoil.material import Colour
 from viscoil.model import Model
-from viscoil.scene.bodies import Body, Friction
+from viscoil.scene.bodies import Body, Friction, in_order
 from viscoil.scene.shapes import Plane, Shape
 from viscoil.units import (
     AngularVelocity,
@@ -61,14 +61,7 @@ class _Moving(Model):
     @field_validator("motion")
     @classmethod
     def _in_order(cls, motion: list[Keyframe]) -> list[Keyframe]:
-        for index in range(1, len(motion)):
-            before, now = motion[index - 1].time, motion[index].time
-            if now <= before:
-                raise wrong(
-                    f"expected keyframes in order of time; keyframe {index} is at {now:g} s, "
-                    f"keyframe {index - 1} at {before:g} s"
-                )
-        return motion
+        return in_order(motion)
 
 
 class _Lasting(Model):
