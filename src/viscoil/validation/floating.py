@@ -76,7 +76,7 @@ def level(x: np.ndarray, tank: np.ndarray, centres: np.ndarray, reach: float) ->
 
 def _floated(trial: Trial, name: str) -> dict[str, Any]:
     """Share of every box below the level and height of its lowest point [spacings], over time."""
-    densities, scale, seconds = (QUICK, 1.0, 1.5) if trial.quick else (DENSITIES, 2.0, 4.0)
+    densities, scale, seconds = (QUICK, 1.0, 1.2) if trial.quick else (DENSITIES, 2.0, 4.0)
     table, tank, box = _scene(name, densities, scale)
     sim = trial.simulation(table)
     rigid = sim.world.solids.bodies.rigid
