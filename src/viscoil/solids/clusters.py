@@ -200,7 +200,9 @@ class ClusterSet:
 
     def mix(self, dt: float) -> int:
         """What kernels are compiled for, added up: 1 rigid bodies, 2 soft ones, 4 soft ones that keep their volume, 8 soft
-        ones so stiff for steps of dt [s] that their bonds need more turns."""
+        ones so stiff for steps of dt [s] that their bonds need more turns. 0 until the first of them is there."""
+        if all(first < 0 for first in self.first_ids):
+            return 0
         stiff = False
         for member in self.members:
             if member.kind == SOFT:
