@@ -223,7 +223,8 @@ WRONG = {
     "not a mesh": (SHAPE, 'shape = { type = "mesh", file = "teapot.png" }', "fluid.0.shape.file", ["ending in .stl"]),
     # --- the scene as a whole
     "empty scene": (
-        '[[fluid]]\nmaterial = "goo"\n' + SHAPE, "", "", ["no particles", "at least one [[fluid]] or [[emitter]]"]
+        '[[fluid]]\nmaterial = "goo"\n' + SHAPE, "", "",
+        ["no particles", "at least one [[fluid]], [[emitter]] or [[particle_solid]]"],
     ),
     "thinner than a particle": (
         SHAPE, 'shape = { type = "box", size = [1, 0.01, 1] }', "fluid.0.shape",

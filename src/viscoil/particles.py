@@ -166,17 +166,31 @@ def grown(particles: Any, count: int, new_capacity: int) -> Any:
 def append(particles: Any, count: int, values: dict[str, np.ndarray]) -> int:
     """Writes new particles behind the first ``count``; fields not given take their fill value. Returns the new count."""
     added = len(values["position"])
+    room = 1 << max(added - 1, 0).bit_length()
     for name, field in FIELDS.items():
         kind, tail = numpy_type(field)
-        column = np.full((added, *tail), field.fill, kind)
-        if field.type is mat3:
-            column *= np.eye(3, dtype=kind)
+        column = np.zeros((room, *tail), kind)
+        column[:added] = field.fill * (np.eye(3, dtype=kind) if field.type is mat3 else 1)
         if name in values:
-            column[...] = values[name]
-        staging = allocate_array(field.type, added)
+            column[:added] = values[name]
+        staging = _staging(field.type, room)
         staging.from_numpy(column)
         copy(staging, getattr(particles, name), count, added)
     return count + added
+
+
+_STAGING: dict[Any, Any] = {}  # nozzles emit every few steps: memory on the way to the device is kept
+
+
+def _staging(kind: Any, room: int) -> Any:
+    """An array to send ``room`` elements of ``kind`` through; large ones, as fluids are filled with, are not kept."""
+    key = str(kind), room
+    if key in _STAGING:
+        return _STAGING[key]
+    array = allocate_array(kind, room)
+    if room <= 4096:
+        _STAGING[key] = array
+    return array
 
 
 def to_numpy(particles: Any, name: str, count: int) -> np.ndarray:

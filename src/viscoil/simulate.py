@@ -332,15 +332,19 @@ class Simulation:
         if self._built.particle_bodies.release(self.world, self.world.time, self._built.fluid_values):
             self.solver.resize(self.world.capacity)
             self._open_accounts()
+        streams = []
         for nozzle in self.nozzles:
             x, v, moments = nozzle.release(self.world.time)
-            values = self._built.fluid_values(x, v, list(self._built.materials).index(nozzle.emitter.material))
-            values["inverse_mass"] = np.where(moments > self.world.time, -1, 1) * values["inverse_mass"]
-            if self.world.add({**values, "free_at": moments}):
-                self.solver.resize(self.world.capacity)
-                self._open_accounts()
-            if nozzle.pipe and self.world.count:
-                let_go(self.world.particles, self.world.count, self.world.time)
+            if len(x):
+                values = self._built.fluid_values(x, v, list(self._built.materials).index(nozzle.emitter.material))
+                values["inverse_mass"] = np.where(moments > self.world.time, -1, 1) * values["inverse_mass"]
+                streams.append({**values, "free_at": moments})
+        # All at once: every message to the device costs more than what it carries.
+        if streams and self.world.add({name: np.concatenate([stream[name] for stream in streams]) for name in streams[0]}):
+            self.solver.resize(self.world.capacity)
+            self._open_accounts()
+        if self.world.count and any(nozzle.pipe for nozzle in self.nozzles):
+            let_go(self.world.particles, self.world.count, self.world.time)
 
     def _sink_solids(self) -> Any:
         from viscoil.scene.parts import Solid
