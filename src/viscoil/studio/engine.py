@@ -250,9 +250,10 @@ class Engine:
         for index, solid in enumerate(self.scene.every_solid()):
             rotation, position = self.sim.world.solids.pose(index, self.sim.time)
             shape = solid.shape.model_dump(exclude={"position", "rotation"})
+            by_itself = index >= len(self.scene.solid) or solid.body is not None
             found.append(
                 m.Thing("solid", index, solid.name or f"solid {index}", shape, solid.container, solid.colour,
-                        tuple(position.tolist()), tuple(map(tuple, rotation.tolist())), index >= len(self.scene.solid))
+                        tuple(position.tolist()), tuple(map(tuple, rotation.tolist())), by_itself)
             )  # fmt: skip
         for index, nozzle in enumerate(self.sim.nozzles):
             rotation, position = nozzle.pose(self.sim.time)

@@ -105,7 +105,7 @@ class Quit:
 # --- events ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Thing:
-    """Something in the scene that is drawn, and but for limbs of figures can be dragged."""
+    """Something in the scene that is drawn, and can be dragged unless it moves by itself."""
 
     kind: str  # "solid" or "emitter"
     index: int
@@ -115,7 +115,7 @@ class Thing:
     colour: tuple[float, float, float]
     position: tuple[float, float, float]
     rotation: tuple[tuple[float, float, float], ...]
-    by_itself: bool = False  # part of a figure that goes its own way: not for hands
+    by_itself: bool = False  # a body, or part of a figure or robot: not for hands
 
     @property
     def key(self) -> str:
