@@ -117,8 +117,8 @@ def test_a_wrong_way_between_is_said():
 
 def test_a_file_names_the_line(tmp_path):
     path = tmp_path / "melting.toml"
-    path.write_text(MELTING.replace('viscosity = "0.3 Pa s"', 'viscosity = "0.3 kg"'))
-    with pytest.raises(SceneError, match=r'melting.toml:11: material.ice.changes.1.viscosity: .*unknown unit "kg"'):
+    path.write_text(MELTING.replace('viscosity = "0.3 Pa s"', 'viscosity = "0.3 blob"'))
+    with pytest.raises(SceneError, match=r'melting.toml:11: material.ice.changes.1.viscosity: .*unknown unit "blob"'):
         load(path)
 
 
