@@ -5,7 +5,8 @@ Particles know that to about the size of one over that of the box: fluid keeps h
 along them. PVFS has three more such effects. Its fluid has surface tension, γ/(ρgd²) ≈ 0.02 (depth/d)/compressibility, and wets
 nothing by itself, so that menisci carry a box of width L by 4γ/(ρgLH) of its height H; its walls add nothing to densities, so
 that fluid under pressure crowds along them and bodies displace less; and under its weight it is denser than it should be.
-The first two fall with 1/L, hence its boxes are wider here; a support of 2.8 spacings makes up for the third.
+The first two fall with 1/L, hence its boxes are wider here, and they are wetted a little; a support of 2.8 spacings makes up for
+the third.
 """
 
 from typing import Any
@@ -24,6 +25,7 @@ SOLVERS: dict[str, tuple[int, tuple[float, float, float], dict[str, Any]]] = {
     "iisph": (10, (3.9, 3.05, 3.9), {}),
     "dcpbd": (8, (3.9, 3.05, 3.9), {"iterations": 12}),
 }
+WETTED = {"stick_distance": 0.8 * D, "stick_stiffness": 3000.0}  # of PVFS's boxes [m, 1/s²]: water half clings to them
 SUPPORTS = {"pbf": 2.5, "pvfs": 2.8, "iisph": 2.0, "dcpbd": 2.5}  # h [spacings]
 DENSITIES = (0.3, 0.6, 0.9, 1.5, 3.0)  # in the fluid's
 QUICK = (0.6, 1.5)
@@ -44,7 +46,8 @@ def _scene(method: str, densities: tuple[float, ...], scale: float) -> tuple[dic
         x = (number - (len(densities) - 1) / 2) * (box[0] + gap)
         y = depth + box[1] * (0.5 - 0.9 * density if density < 1 else 0.0)
         shape = {"type": "box", "size": tuple(box), "position": (x, y, 0.0)}
-        solids.append({"name": f"box {density:g}", "shape": shape, "body": {"density": RHO * density}})
+        wetted = {**WETTED, "stick_stiffness": scale * WETTED["stick_stiffness"]} if method == "pvfs" else {}
+        solids.append({"name": f"box {density:g}", "shape": shape, "body": {"density": RHO * density}, **wetted})
     water = {"type": "box", "size": (tank[0], depth, tank[2]), "position": (0.0, depth / 2, 0.0)}
     table = {
         "spacing": D,
