@@ -5,8 +5,8 @@ Particles know that to about the size of one over that of the box: fluid keeps h
 along them. PVFS has three more such effects. Its fluid has surface tension, γ/(ρgd²) ≈ 0.02 (depth/d)/compressibility, and wets
 nothing by itself, so that menisci carry a box of width L by 4γ/(ρgLH) of its height H; its walls add nothing to densities, so
 that fluid under pressure crowds along them and bodies displace less; and under its weight it is denser than it should be.
-The first two fall with 1/L, hence its boxes are wider here, and they are wetted a little; a support of 2.8 spacings makes up for
-the third.
+The first two fall with 1/L, hence its boxes are wider here, and they are wetted a little; a support of 2.8 spacings makes up
+for the third.
 """
 
 from typing import Any
