@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import viscoil as vc
-from resume_kit import CHILD, contents
+from resume_kit import CHILD, contents, left_alone
 from viscoil.io.execute import execute
 from viscoil.io.run import Run
 from viscoil.solids.coupling import BodySet
@@ -54,13 +54,7 @@ body = { density = 700, joint = "hinge", axis = [0, 0, 1], anchor = [0.0, 0.05, 
 @pytest.fixture(scope="module", params=METHODS)
 def whole(request, tmp_path_factory):
     """(scene file, the run left alone)."""
-    folder = tmp_path_factory.mktemp("bodies")
-    path = folder / "scene.toml"
-    path.write_text(SCENE.replace("METHOD", request.param))
-    scene = vc.load(path)
-    run = Run.create(folder / "whole", scene)
-    assert execute(vc.Simulation(scene, device="cpu"), run).status == "finished"
-    return path, run
+    return left_alone(tmp_path_factory.mktemp("bodies"), SCENE.replace("METHOD", request.param))
 
 
 def poses(run, index):

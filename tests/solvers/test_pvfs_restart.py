@@ -6,9 +6,7 @@ import sys
 
 import pytest
 
-import viscoil as vc
-from resume_kit import CHILD, contents
-from viscoil.io.execute import execute
+from resume_kit import CHILD, contents, left_alone
 from viscoil.io.run import Run
 
 # Springs that flow, are made, frozen and cleared, new particles, a moving solid that sticks, two materials.
@@ -64,12 +62,7 @@ motion = [{ time = 0.0, position = [0.0, 0.0, 0.0] }, { time = 0.3, position = [
 @pytest.fixture(scope="module", params=["coloured", "jacobi", "sequential"])
 def whole(request, tmp_path_factory):
     """(scene file, the run left alone)."""
-    folder = tmp_path_factory.mktemp("springs")
-    path = folder / "scene.toml"
-    path.write_text(SCENE.replace("RELAXATION", request.param))
-    scene = vc.load(path)
-    run = Run.create(folder / "whole", scene)
-    assert execute(vc.Simulation(scene, device="cpu"), run).status == "finished"
+    path, run = left_alone(tmp_path_factory.mktemp("springs"), SCENE.replace("RELAXATION", request.param))
     counts = run.metrics()["particles"]
     assert counts[-1] > counts[0], "the emitter works"
     return path, run

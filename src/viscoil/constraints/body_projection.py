@@ -158,24 +158,31 @@ def _prepare(body: qd.i32, rows: BodyRows):
     return gamma, delta
 
 
+@qd.func
+def _account(dt: qd.f32, s: Projection, solids: Solids, bodies: Bodies, rows: BodyRows):
+    """The next z_b and y_b of all bodies; their terms of γ and δ into scalars[5] and [6]."""
+    gamma = 0.0
+    delta = 0.0
+    for b in range(bodies.number[0]):
+        more_gamma, more_delta = _prepare(b, rows)
+        gamma += more_gamma
+        delta += more_delta
+    sigma = 1.0 / (solids.per_spacing[0] * dt)
+    s.scalars[5] = sigma * sigma * gamma
+    s.scalars[6] = sigma * sigma * delta
+
+
 @qd.func(requires_top_level=True)
 def start_bodies(dt: qd.f32, s: Projection, solids: Solids, bodies: Bodies, rows: BodyRows):
     """r_b from gathered residuals, z_b, y_b; their terms of γ and δ into scalars[5] and [6]."""
     for _ in range(1):
-        gamma = 0.0
-        delta = 0.0
         for b in range(bodies.number[0]):
             for k in range(6):
                 received = qd.cast(qd.cast(solids.push[6 * b + k], qd.f64) / 1073741824.0, qd.f32)
                 rows.number[102 * b + 72 + k] = _taken(b, k, bodies) + received
                 rows.number[102 * b + 90 + k] = 0.0
                 rows.number[102 * b + 96 + k] = 0.0
-            more_gamma, more_delta = _prepare(b, rows)
-            gamma += more_gamma
-            delta += more_delta
-        sigma = 1.0 / (solids.per_spacing[0] * dt)
-        s.scalars[5] = sigma * sigma * gamma
-        s.scalars[6] = sigma * sigma * delta
+        _account(dt, s, solids, bodies, rows)
 
 
 @qd.func(requires_top_level=True)
@@ -184,8 +191,6 @@ def steer_bodies(dt: qd.f32, s: Projection, solids: Solids, bodies: Bodies, rows
     for _ in range(1):
         alpha = s.scalars[1]
         beta = s.scalars[2]
-        gamma = 0.0
-        delta = 0.0
         for b in range(bodies.number[0]):
             base = 102 * b
             for k in range(6):
@@ -196,9 +201,4 @@ def steer_bodies(dt: qd.f32, s: Projection, solids: Solids, bodies: Bodies, rows
                 rows.number[base + 96 + k] = image
                 rows.number[base + 72 + k] = rows.number[base + 72 + k] - alpha * image
                 _give(b, k, -alpha * along, solids)
-            more_gamma, more_delta = _prepare(b, rows)
-            gamma += more_gamma
-            delta += more_delta
-        sigma = 1.0 / (solids.per_spacing[0] * dt)
-        s.scalars[5] = sigma * sigma * gamma
-        s.scalars[6] = sigma * sigma * delta
+        _account(dt, s, solids, bodies, rows)
