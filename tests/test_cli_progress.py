@@ -17,3 +17,12 @@ def test_a_line_names_the_step_and_what_limits_it(capsys):
     assert "Δt 2 ms (CFL 0.4 at 4 m/s)" in line
     assert "density error +0.40 %" in line
     assert "ETA" in line
+
+
+def test_no_density_is_told_while_nobody_is_inside_the_fluid(capsys):
+    report = Report()
+    report.start(-1, 10)
+    frame = Frame(index=0, time=0.0, step=0, fields={"position": np.zeros((5, 3), np.float32)})
+    report.frame(frame, {"density_mean": 0.0})
+    line = capsys.readouterr().err
+    assert "5 particles" in line and "density" not in line
