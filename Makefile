@@ -37,7 +37,7 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-dev
 	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 25
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check src tests benchmarks

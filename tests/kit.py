@@ -8,7 +8,7 @@ import numpy as np
 from viscoil import backend
 from viscoil import particles as table
 from viscoil.scene.schema import Scene
-from viscoil.sph.neighbors import Neighbors
+from viscoil.sph.search import Neighbors
 
 backend.start("cpu")
 

@@ -8,8 +8,8 @@ from viscoil.particles import allocate_array
 from viscoil.scene.schema import Scene
 from viscoil.simulate import Simulation
 from viscoil.solvers.pvfs import PVFSParams
-from viscoil.sph.neighbors import Neighbors
 from viscoil.sph.schedule import Schedule, hits_for, induced_order, line_schedule
+from viscoil.sph.search import Neighbors
 
 H, TAU = 0.1, 1 / 30
 D = 0.38 * H

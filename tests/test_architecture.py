@@ -14,7 +14,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 # Lower layers first. A module may import (at its top level) from its own layer and from those before it.
 LAYERS = [
     {"errors", "keys", "units", "model", "looks", "extras"},
-    {"backend", "properties", "material", "presets", "controls"},
+    {"cache", "compiler", "backend", "native", "properties", "material", "presets", "controls"},
+    {"transfer"},
     {"particles"},
     {"sph", "solids", "measure"},
     {"constraints", "steps", "surface"},
@@ -22,6 +23,7 @@ LAYERS = [
     {"world", "accounts"},
     {"scene"},
     {"simulate", "restart"},
+    {"warm"},
     {"validation", "bench", "render", "studio"},
     {"cli"},
 ]

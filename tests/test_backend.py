@@ -80,3 +80,17 @@ def test_starting_is_silent():
 
 def test_the_loop_counter_is_one_for_all():
     assert backend.loop_counter() is backend.loop_counter()
+
+
+def test_a_script_may_have_kernels_of_its_own(tmp_path):
+    """At its top level, where nobody is above it on the stack."""
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "import viscoil.backend\nimport quadrants as qd\nfrom viscoil.particles import Floats, allocate_array\n"
+        "viscoil.backend.start('cpu')\n"
+        "@qd.kernel\ndef count(x: Floats, n: qd.i32):\n    for i in range(n):\n        x[i] = 2.0 * i\n"
+        "a = allocate_array(qd.f32, 5)\ncount(a, 5)\nprint(a.to_numpy().sum())\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith("20.0")

@@ -14,7 +14,7 @@ from viscoil.material import PRESETS
 from viscoil.scene.load import shipped
 from viscoil.solvers import SOLVERS
 
-COMMANDS = ["list", "check", "run", "info", "plot", "export", "validate", "bench", "demo", "doctor", "schema"]
+COMMANDS = ["list", "check", "run", "cache", "info", "plot", "export", "validate", "bench", "demo", "doctor", "schema"]
 
 
 def said(capsys, *arguments: str) -> str:

@@ -21,6 +21,7 @@ class Drift:
     """Eight particles that move by one metre per frame; ``accident`` happens before that frame is handed out."""
 
     accident: tuple[int, object] | None = None
+    particles = 8
 
     def __init__(self, scene, device="auto", threads=None, callback=None):
         self.scene, self.device, self.threads = scene, device, threads
@@ -68,7 +69,9 @@ def test_run_says_where_everything_is_and_everything_is_there(capsys):
     assert main(["run", "dam_break", "--frames", "3"]) == 0
     out = capsys.readouterr().out
     assert "finished: 3 frames" in out
-    for line in out.splitlines()[1:]:
+    memory, *places = out.splitlines()[1:]
+    assert memory.startswith("memory") and memory.endswith("B per particle")
+    for line in places:
         assert Path(line.split(maxsplit=1)[1]).is_file(), line
     assert sorted(os.listdir("runs/dam_break-1/frames"))[:4] == [f"frame_0000{i}.vtkhdf" for i in range(4)]
 
@@ -279,7 +282,7 @@ def test_the_real_thing_from_scene_to_export(tmp_path):
         command = [sys.executable, "-m", "viscoil", *arguments]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
 
-    run = viscoil("run", "tiny.toml", "--device", "cpu", "--threads", "1", "--set", "solver.iterations=2")
+    run = viscoil("run", "tiny.toml", "--device", "cpu", "--threads", "2", "--set", "solver.iterations=2")
     assert run.returncode == 0, run.stderr
     assert "finished: 2 frames" in run.stdout and "frame 2/2" in run.stderr
     folder = tmp_path / "runs" / "tiny-1"

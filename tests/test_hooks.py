@@ -25,7 +25,7 @@ class Diary(PBF):
 
     def __init__(self, params, world):
         super().__init__(params, world)
-        self.carried = {"diary": Carried(qd.i32, 2, -1, striped=self.striped)}
+        self.carried = {**self.carried, "diary": Carried(qd.i32, 2, -1, striped=self.striped)}
         self.notes = ["a diary is kept"]
         self.intervals, self.taken, self.repeated = [], 0, 0
         self._short = 0

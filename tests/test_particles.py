@@ -1,5 +1,7 @@
 """The table of per-particle quantities: whatever is done to particles is done to every row of it."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,18 @@ def test_append_fills_what_is_not_given():
             assert np.all(values[name][4:] == np.float32(fill)), name
 
 
+@pytest.mark.parametrize("append", [table.append, table.append_packed])
+@pytest.mark.parametrize("lazy", [table.LAZY, frozenset()], ids=["all fields", "few fields"])
+def test_append_field_by_field_or_in_one_message(append, lazy):
+    values = columns(50)
+    if not lazy:
+        values |= {name: np.broadcast_to(table.filling(name), v.shape) for name, v in values.items() if name in table.LAZY}
+    p = table.allocate(53, lazy)
+    append(p, 3, {**values, "velocity": np.array([1.0, 2.0, 3.0]), "volume": 0.5}, lazy)
+    given = {"velocity": np.tile(np.float32([1, 2, 3]), (50, 1)), "volume": np.full(50, np.float32(0.5))}
+    assert same({name: v[3:] for name, v in read(p, 53).items()}, {**values, **given})
+
+
 def test_grow_keeps_everything():
     values = columns(50)
     p = table.allocate(50)
@@ -64,14 +78,16 @@ def test_grow_keeps_everything():
 
 def test_reorder_moves_every_field():
     values = columns(700)
-    p, spare = table.allocate(700), table.allocate(700)
+    p, spare = table.allocate(700), table.spares(700)
     table.append(p, 0, values)
     order = np.random.default_rng(3).permutation(700).astype(np.int32)
     device = table.allocate_array(table.qd.i32, 700)
     device.from_numpy(order)
-    q, other = table.reorder(p, spare, device, 700)
-    assert q is spare and other is p
-    assert same(read(q, 700), {name: v[order] for name, v in values.items()})
+    number = table.allocate_array(table.qd.i32, 1)
+    number.fill(700)
+    table.reorder(p, spare, device, number, 700, set(table.FIELDS) - set(table.USUAL))
+    assert same(read(p, 700), {name: v[order] for name, v in values.items()})
+    assert len(spare) == 4, "one array per type"
 
 
 def make_world():
@@ -159,7 +175,7 @@ def test_fluid_order_is_by_id_and_without_samples():
 
 def test_particles_are_made_of_their_fields():
     p = make_particles(np.zeros((3, 3)))
-    assert set(vars(p)) == set(FIELDS)
+    assert {f.name for f in dataclasses.fields(p)} == set(FIELDS)
 
 
 # --- rows a method carries along ---------------------------------------------------------------------------------------

@@ -307,7 +307,7 @@ def test_estimate_counts_fluids_and_emitters():
 
 def test_too_much_memory_is_refused_with_numbers():
     scene = Scene(spacing=0.01, fluid=[Fluid(shape=Box(size=(1, 1, 1)), material="water")])
-    with pytest.raises(SceneError, match=r"about 1,020,000 particles, 765 MB of memory, but only 1 MB are free"):
+    with pytest.raises(SceneError, match=r"about 1,020,000 particles, 660 MB of memory, but only 1 MB are free"):
         scene.check_size(available=1_000_000)
     assert scene.check_size(available=10**10).particles == pytest.approx(1e6, rel=0.05)
 

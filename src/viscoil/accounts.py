@@ -7,9 +7,10 @@ import quadrants as qd
 
 from viscoil.constraints.walls import walls_kernel
 from viscoil.measure import Measure
-from viscoil.particles import Floats, Particles, allocate_array, vec3
+from viscoil.particles import FIELDS, Floats, Particles, allocate_array, kind_name
 from viscoil.sph.operators import density_kernel
 from viscoil.sph.volume import VolumeEstimate
+from viscoil.transfer import write
 
 FULL = 0.8  # share of the lattice's neighbours from which a particle counts as inside the fluid
 
@@ -29,12 +30,12 @@ class Accounts:
         """rest_densities by material [kg/m³]; volume: which volumes are wanted, as in [output]."""
         self._world, self._up, self._wanted = world, up, volume
         capacity = max(world.capacity, 1)
-        self._ratio, self._wall = (allocate_array(qd.f32, capacity) for _ in range(2))
-        self._wall_gradient = allocate_array(vec3, capacity)
+        self._ratio = allocate_array(qd.f32, capacity)
+        self._wall, self._wall_gradient = (world.spare[kind_name(FIELDS[name])] for name in ("volume", "velocity"))
         self._totals = Measure(capacity)
         self._volume: VolumeEstimate | None = None  # made when it is asked for
         self._rest = allocate_array(qd.f32, len(rest_densities))
-        self._rest.from_numpy(np.array(rest_densities, np.float32))
+        write(self._rest, rest_densities)
 
     def row(self) -> dict[str, Any]:
         """Densities and the numbers of the present moment; also brings cells into order for the next frame."""

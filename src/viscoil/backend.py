@@ -4,24 +4,21 @@ This is the only file that calls ``qd.init``. Everything else asks :func:`start`
 """
 
 import contextlib
-import hashlib
+import ctypes
 import io
 import os
 import platform
-import shutil
-import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import quadrants as qd
 
+from viscoil import cache, compiler
 from viscoil.errors import DeviceError
 
 # Vulkan is never chosen by itself: a software rasteriser answers to that name too, and is slower than the CPU.
 AUTOMATIC = ("cuda", "amdgpu", "metal")
-STALE = 14 * 24 * 3600  # seconds after which compiled kernels of other versions are removed
 DEVICES = ("auto", "cpu", *AUTOMATIC, "vulkan")
 
 
@@ -35,7 +32,7 @@ class Backend:
 
 
 _current: Backend | None = None
-_counter: Any = None
+_counters: list[Any] = []
 
 
 def _arch(name: str) -> Any:
@@ -99,8 +96,29 @@ def _thread_count(threads: int | None) -> int:
     return threads
 
 
-def start(device: str = "auto", threads: int | None = None) -> Backend:
-    """Starts the compiler on ``device``; later calls return what runs, and refuse a change of device."""
+def _grid(name: str) -> dict[str, int]:
+    """How many blocks of threads a GPU's loops are launched with, where that can be told.
+
+    Sixteen per multiprocessor fill it. Left alone it would be 64, and an empty loop then takes 7.7 µs instead of 3.1 on an
+    H200: in small scenes that is all there is.
+    """
+    if name != "cuda":
+        return {}
+    device, number = ctypes.c_int(), ctypes.c_int()
+    try:
+        driver = ctypes.CDLL("libcuda.so.1" if platform.system() == "Linux" else "nvcuda.dll")
+        multiprocessors = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+        failed = driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0)
+        failed = failed or driver.cuDeviceGetAttribute(ctypes.byref(number), multiprocessors, device)
+    except (OSError, AttributeError):
+        return {}
+    return {} if failed or number.value < 1 else {"saturating_grid_dim": 16 * number.value}
+
+
+def start(device: str = "auto", threads: int | None = None, profiled: bool = False) -> Backend:
+    """Starts the compiler on ``device``; later calls return what runs, and refuse a change of device.
+
+    ``profiled``: every loop is timed, and none is part of a graph (bench/loops.py)."""
     global _current
     if _current is not None:
         if device not in ("auto", _current.device):
@@ -108,9 +126,13 @@ def start(device: str = "auto", threads: int | None = None) -> Backend:
                 f"device: this process already runs on '{_current.device}'; "
                 f"start another process to use '{device}'."
             )
+        if profiled:
+            raise DeviceError("the compiler already runs without a profiler; start another process to time loops.")
         return _current
     name = choose(device)
     count = _thread_count(threads)
+    if profiled:
+        compiler.leave_graphs()
     with contextlib.redirect_stdout(io.StringIO()):  # it announces itself with a plain print
         qd.init(
             arch=_arch(name),
@@ -118,35 +140,28 @@ def start(device: str = "auto", threads: int | None = None) -> Backend:
             default_ip=qd.i32,
             cpu_max_num_threads=count,
             offline_cache=True,
-            offline_cache_file_path=str(kernel_cache()),
+            offline_cache_file_path=str(cache.folder()),
+            # Left alone it throws kernels away beyond 100 MB, which the solvers' variants together exceed: some were compiled
+            # again and again. Folders of old versions go as a whole (cache.py).
+            offline_cache_max_size_of_files=1 << 30,
             log_level=qd.ERROR,
             # Contracting a*b+c is wanted; no sum depends on threads because sums are ordered by hand.
             fast_math=True,
+            kernel_profiler=profiled,
+            # Half of all compile time goes into one pass that LLVM does again: without it steps are as fast on the CPU.
+            cfg_optimization=name != "cpu",
+            **_grid(name),
         )
     _current = Backend(name, count, name != "cpu")
     return _current
 
 
-def kernel_cache() -> Path:
-    """Folder of compiled kernels, one per state of our sources.
+def keep_kernels(wait: bool = False) -> bool:
+    """Writes newly compiled kernels to the cache now instead of at the end of the process; True when there were some.
 
-    The compiler looks sources up when it compiles, not when they were imported: editing while a process runs would file
-    old code under the new text. A folder named after what was there at the start cannot mix them up.
+    ``wait``: until they are there. On GPUs only the end of the process writes them.
     """
-    base = Path(os.environ.get("VISCOIL_CACHE") or Path.home() / ".cache" / "viscoil" / "kernels")
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.rglob("*.py")):
-        text = source.read_bytes()
-        if b"quadrants" in text:
-            digest.update(text)
-    folder = base / digest.hexdigest()[:16]
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        os.utime(folder)
-        for old in base.iterdir():
-            if time.time() - old.stat().st_mtime > STALE:
-                shutil.rmtree(old, ignore_errors=True)
-    return folder
+    return _current is not None and not _current.is_gpu and compiler.save(wait)
 
 
 def current() -> Backend:
@@ -154,18 +169,32 @@ def current() -> Backend:
     return _current or start()
 
 
-def loop_counter() -> Any:
-    """The one integer on the device that counts down iterations of loops inside kernels.
+def loop_counter(depth: int = 0) -> Any:
+    """The one integer on the device that counts down iterations of loops inside kernels, or of loops around loops.
 
-    A captured graph keeps the address of its counter, so all loops of the process share this one for good. It must be
-    the first argument of its kernel: the compiler remembers the counter's place in the argument list once for all
-    variants of a kernel, and only the first place is the same when another variant leaves out unused arguments.
+    A captured graph keeps the address of its counter, so all loops of the process share these for good. They must be the
+    first arguments of their kernel: the compiler remembers a counter's place in the argument list once for all variants of a
+    kernel, and only the first places are the same when another variant leaves out unused arguments.
     """
-    global _counter
-    if _counter is None:
-        _counter = qd.ndarray(qd.i32, ())
-        _counter.fill(1)
-    return _counter
+    while len(_counters) <= depth:
+        counter = qd.ndarray(qd.i32, ())
+        counter.fill(1)
+        _counters.append(counter)
+    return _counters[depth]
+
+
+def free_memory() -> int | None:
+    """Bytes that are free on the CUDA device that runs; None on others, and in a thread that has not launched anything yet."""
+    if _current is None or _current.device != "cuda":
+        return None
+    free, total, context = ctypes.c_size_t(), ctypes.c_size_t(), ctypes.c_void_p()
+    try:
+        driver = ctypes.CDLL("libcuda.so.1" if platform.system() == "Linux" else "nvcuda.dll")
+        failed = driver.cuCtxGetCurrent(ctypes.byref(context)) or not context.value
+        failed = failed or driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+    except (OSError, AttributeError):
+        return None
+    return None if failed else free.value
 
 
 def synchronise() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, allocate_array, vec3
+from viscoil.transfer import read
 
 CHUNK = 256
 SUMS = (
@@ -80,7 +81,7 @@ class Measure:
         """Corners of the box around ``count`` > 0 particles [m]."""
         _bounds(position, count, self._low, self._high)
         chunks = (count + CHUNK - 1) // CHUNK
-        return self._low.to_numpy()[:chunks].min(0), self._high.to_numpy()[:chunks].max(0)
+        return read(self._low, chunks).min(0), read(self._high, chunks).max(0)
 
     def totals(self, world: Any, ratio: Any, rest: Any, full: float) -> dict[str, float]:
         """SUMS and EXTREMES of the fluid; zeros where there is none. ratio: ρ/ρ₀, rest: ρ₀ by material, on the device."""
@@ -91,7 +92,7 @@ class Measure:
             world.particles, world.count, ratio, world.neighbors.list.count, rest, world.spacing**3, full,
             self._sums, self._extremes,
         )  # fmt: skip
-        sums = self._sums.to_numpy()[: chunks * len(SUMS)].reshape(chunks, -1).astype(float).sum(0)
-        most = self._extremes.to_numpy()[: chunks * len(EXTREMES)].reshape(chunks, -1).max(0).astype(float)
+        sums = read(self._sums, chunks * len(SUMS)).reshape(chunks, -1).astype(float).sum(0)
+        most = read(self._extremes, chunks * len(EXTREMES)).reshape(chunks, -1).max(0).astype(float)
         most[most <= NOTHING] = 0.0
         return dict(zip((*SUMS, *EXTREMES), (*sums.tolist(), *most.tolist()), strict=True))

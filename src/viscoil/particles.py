@@ -6,11 +6,16 @@ one row here. Arrays hold fluid and boundary samples alike: a boundary sample is
 is; they read its volume and its inverse mass.
 """
 
-from dataclasses import dataclass, fields, make_dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, make_dataclass, replace
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import quadrants as qd
+
+from viscoil import backend, transfer
+from viscoil.transfer import copy
 
 vec3 = qd.types.vector(3, qd.f32)
 mat3 = qd.types.matrix(3, 3, qd.f32)
@@ -32,6 +37,7 @@ class Field:
     fill: float  # value of particles that nobody set; of matrices, times the identity
     saved: bool = True  # part of a checkpoint
     exported: bool = False  # offered to frames and exporters
+    lazy: bool = False  # no memory until somebody has another value than ``fill``; kernels of others never read it
     help: str = ""
 
 
@@ -41,14 +47,20 @@ FIELDS: dict[str, Field] = {
     "id": Field(qd.i32, "", -1, exported=True, help="permanent, unique, in order of birth"),
     "material": Field(qd.i32, "", 0, exported=True, help="index into the scene's materials"),
     "solid": Field(qd.i32, "", -1, help="index of the solid a boundary sample belongs to, -1 for fluid"),
-    "rest": Field(vec3, "m", 0.0, help="place of a boundary sample in its solid's frame, of a member in its cluster's"),
+    "rest": Field(
+        vec3, "m", 0.0, lazy=True, help="place of a boundary sample in its solid's frame, of a member in its cluster's"
+    ),
     "cluster": Field(qd.i32, "", -1, help="index of the particle solid it belongs to, -1 for everything else"),
     "volume": Field(qd.f32, "m^3", 0.0, help="V = m/ρ₀ of fluid, Akinci volume of boundary samples"),
     "inverse_mass": Field(qd.f32, "", 1.0, help="relative to the first material; 0 = a solid's sample, < 0 = led by a nozzle"),
     "free_at": Field(qd.f32, "s", 0.0, help="when a particle led by its nozzle leaves the pipe"),
-    "conformation": Field(mat3, "", 1.0, exported=True, help="conformation Q of the polymer, the identity at rest"),
+    "conformation": Field(
+        mat3, "", 1.0, exported=True, lazy=True, help="conformation Q of the polymer, the identity at rest"
+    ),
     "density": Field(qd.f32, "kg/m^3", 0.0, exported=True, help="SPH density at the last frame"),
 }
+
+LAZY = frozenset(name for name, field in FIELDS.items() if field.lazy)
 
 Particles = make_dataclass(
     "Particles",
@@ -61,9 +73,17 @@ Particles.__doc__ = "One array per row of FIELDS, all of the same capacity."
 
 def allocate_array(kind: Any, size: int) -> Any:
     """A zeroed device array of ``size`` elements of ``kind`` (qd.i32, qd.f32, vec3 or mat3)."""
-    array = qd.ndarray(kind, (max(int(size), 1),))
-    array.fill(0)
+    array = qd.ndarray(kind, (max(int(size), 1),))  # the compiler clears new memory; its fill() compiles anew each time
+    _alive.add(array)
     return array
+
+
+_alive: "WeakSet[Any]" = WeakSet()
+
+
+def allocated() -> int:
+    """Bytes of all arrays of this process that :func:`allocate_array` made and that are still there."""
+    return sum(transfer.bytes_of(array) for array in _alive)
 
 
 class Uploaded:
@@ -76,15 +96,13 @@ class Uploaded:
     def __init__(self, kind: type):
         """kind: a frozen dataclass whose fields are all Floats or Ints."""
         self._values: dict[str, float] = {}
-        types = {f.name: (qd.i32, np.int32) if f.type is Ints else (qd.f32, np.float32) for f in fields(kind)}
-        self._numpy = {name: numpy_kind for name, (_, numpy_kind) in types.items()}
-        self.device = kind(**{name: allocate_array(device_kind, 1) for name, (device_kind, _) in types.items()})
+        self.device = kind(**{f.name: allocate_array(qd.i32 if f.type is Ints else qd.f32, 1) for f in fields(kind)})
 
     def set(self, **values: float) -> Any:
         """Takes new values and returns the dataclass for a kernel."""
         for name, value in values.items():
             if self._values.get(name) != value:
-                getattr(self.device, name).from_numpy(np.array([value], self._numpy[name]))
+                transfer.write(getattr(self.device, name), [value])
                 self._values[name] = value
         return self.device
 
@@ -106,16 +124,25 @@ class Table:
             if len(now) != len(self._values.get(name, ())):
                 self._arrays[name] = allocate_array(qd.f32, len(now))
                 self._made = None
-            self._arrays[name].from_numpy(np.array(now, np.float32))
+            transfer.write(self._arrays[name], now)
             self._values[name] = now
         if self._made is None:
             self._made = self._kind(**{f.name: self._arrays[f.name] for f in fields(self._kind)})
         return self._made
 
 
-def allocate(capacity: int) -> Any:
-    """Particles with room for ``capacity``."""
-    return Particles(**{name: allocate_array(field.type, capacity) for name, field in FIELDS.items()})
+def allocate(capacity: int, lazy: Iterable[str] = LAZY) -> Any:
+    """Particles with room for ``capacity``; of lazy fields only those named here have room."""
+    return Particles(**{name: _column(name, capacity, lazy) for name in FIELDS})
+
+
+def _column(name: str, capacity: int, lazy: Iterable[str]) -> Any:
+    field = FIELDS[name]
+    if not field.lazy or name in lazy:
+        return allocate_array(field.type, capacity)
+    array = allocate_array(field.type, 1)
+    transfer.write(array, filling(name), 0, 1)
+    return array
 
 
 def capacity(particles: Any) -> int:
@@ -138,64 +165,178 @@ def gather(order: Ints, count: qd.i32, source: qd.types.NDArray, target: qd.type
         target[k] = source[order[k]]
 
 
-@qd.kernel(fastcache=True)
-def copy(source: qd.types.NDArray, target: qd.types.NDArray, offset: qd.i32, count: qd.i32):
-    """target[offset + k] = source[k] for k < count; serves every field type."""
-    for k in range(count):
-        target[offset + k] = source[k]
+def spares(capacity: int, lazy: Iterable[str] = LAZY) -> dict[str, Any]:
+    """One array per type of field, to bring a field into another order with, or for whoever needs room for a moment."""
+    kinds = {kind_name(field): field.type for name, field in FIELDS.items() if name in lazy or not field.lazy}
+    return {kind: allocate_array(device_kind, capacity) for kind, device_kind in kinds.items()}
 
 
-def reorder(particles: Any, spare: Any, order: Any, count: int) -> tuple[Any, Any]:
-    """Moves every field into the order given; returns (particles, spare) with their roles exchanged.
+def kind_name(field: Field) -> str:
+    """The key of :func:`spares` for a field: types of the compiler cannot be keys."""
+    kind, tail = numpy_type(field)
+    return f"{np.dtype(kind).name}{list(tail)}"
 
-    ``order[k]`` is the present index of the particle that becomes number k.
+
+_KINDS = {name: kind_name(field) for name, field in FIELDS.items()}
+
+
+USUAL = ("position", "velocity", "id", "density")  # what differs from particle to particle in every scene
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _reorder_usual(
+    number: Ints, order: Ints, position: Vectors, velocity: Vectors, ident: Ints, density: Floats,
+    vectors: Vectors, ints: Ints, floats: Floats,
+):  # fmt: skip
+    """USUAL into the order given, through one spare array per type, in one launch. number: [1] particles."""
+    n = number[0]
+    for k in range(n):
+        vectors[k] = position[order[k]]
+        ints[k] = ident[order[k]]
+        floats[k] = density[order[k]]
+    for k in range(n):
+        position[k] = vectors[k]
+        ident[k] = ints[k]
+        density[k] = floats[k]
+    for k in range(n):
+        vectors[k] = velocity[order[k]]
+    for k in range(n):
+        velocity[k] = vectors[k]
+
+
+@qd.kernel(graph=True, fastcache=True)
+def copy_state(number: Ints, position: Vectors, velocity: Vectors, to_position: Vectors, to_velocity: Vectors):
+    """Positions and velocities of the first number[0] particles, in one launch."""
+    for k in range(number[0]):
+        to_position[k] = position[k]
+        to_velocity[k] = velocity[k]
+
+
+def reorder(particles: Any, spare: dict[str, Any], order: Any, number: Any, count: int, names: Iterable[str]) -> None:
+    """Moves USUAL and the fields named into the order given: ``order[k]`` is the present index of what becomes number k.
+
+    There and back, so that arrays stay where they are: kernels keep what they know about them, and one spare array per type
+    is enough. ``number``: ``count`` on the device.
     """
-    for name in FIELDS:
-        gather(order, count, getattr(particles, name), getattr(spare, name))
-    return spare, particles
+    p = particles
+    ways = (spare[_KINDS[name]] for name in ("position", "id", "density"))
+    _reorder_usual(number, order, p.position, p.velocity, p.id, p.density, *ways)
+    for name in names:
+        array, way = getattr(particles, name), spare[_KINDS[name]]
+        gather(order, count, array, way)
+        copy(way, array, 0, count)
 
 
-def grown(particles: Any, count: int, new_capacity: int) -> Any:
+def grown(particles: Any, count: int, new_capacity: int, lazy: Iterable[str] = LAZY) -> Any:
     """A copy of the first ``count`` particles with room for more."""
-    larger = allocate(new_capacity)
-    for name in FIELDS:
-        copy(getattr(particles, name), getattr(larger, name), 0, count)
+    larger = allocate(new_capacity, lazy)
+    for name, field in FIELDS.items():
+        if name in lazy or not field.lazy:
+            copy(getattr(particles, name), getattr(larger, name), 0, count)
     return larger
 
 
-def append(particles: Any, count: int, values: dict[str, np.ndarray]) -> int:
-    """Writes new particles behind the first ``count``; fields not given take their fill value. Returns the new count."""
-    added = len(values["position"])
-    room = 1 << max(added - 1, 0).bit_length()
+def with_room(particles: Any, name: str, count: int) -> Any:
+    """The same particles with memory for a lazy field, filled for the first ``count``."""
+    array = allocate_array(FIELDS[name].type, capacity(particles))
+    transfer.write(array, filling(name), 0, count)
+    return replace(particles, **{name: array})
+
+
+def filling(name: str) -> np.ndarray:
+    """The value of a field nobody set, for one particle."""
+    field = FIELDS[name]
+    kind, _ = numpy_type(field)
+    return np.asarray(field.fill * np.eye(3) if field.type is mat3 else field.fill, kind)
+
+
+@qd.func
+def _float(packed: Ints, at: qd.i32) -> qd.f32:
+    return qd.bit_cast(packed[at], qd.f32)
+
+
+@qd.func
+def _vector(packed: Ints, at: qd.i32) -> vec3:
+    return vec3(_float(packed, at), _float(packed, at + 1), _float(packed, at + 2))
+
+
+@qd.kernel(fastcache=True)
+def _unpack(
+    packed: Ints, first: qd.i32, count: qd.i32, p: Particles, with_rest: qd.template(), with_conformation: qd.template()
+):
+    """particles first + k from 26 numbers each, in the order of FIELDS; lazy ones where they have memory."""
+    for k in range(count):
+        i = first + k
+        at = 26 * k
+        p.position[i] = _vector(packed, at)
+        p.velocity[i] = _vector(packed, at + 3)
+        p.id[i] = packed[at + 6]
+        p.material[i] = packed[at + 7]
+        p.solid[i] = packed[at + 8]
+        if qd.static(with_rest):
+            p.rest[i] = _vector(packed, at + 9)
+        p.cluster[i] = packed[at + 12]
+        p.volume[i] = _float(packed, at + 13)
+        p.inverse_mass[i] = _float(packed, at + 14)
+        p.free_at[i] = _float(packed, at + 15)
+        if qd.static(with_conformation):
+            x = _vector(packed, at + 16)
+            y = _vector(packed, at + 19)
+            z = _vector(packed, at + 22)
+            p.conformation[i] = mat3(x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2])
+        p.density[i] = _float(packed, at + 25)
+
+
+def _packed(values: dict[str, np.ndarray], rows: slice, room: int) -> np.ndarray:
+    """What :func:`_unpack` reads of these rows, floats as their bits; fields not given have their fill value."""
+    added = len(values["position"][rows])
+    columns = []
     for name, field in FIELDS.items():
         kind, tail = numpy_type(field)
         column = np.zeros((room, *tail), kind)
         column[:added] = field.fill * (np.eye(3, dtype=kind) if field.type is mat3 else 1)
         if name in values:
-            column[:added] = values[name]
-        staging = _staging(field.type, room)
-        staging.from_numpy(column)
-        copy(staging, getattr(particles, name), count, added)
+            given = np.asarray(values[name])
+            column[:added] = given[rows] if given.ndim > len(tail) else given
+        columns.append(column.reshape(room, -1).view(np.int32))
+    return np.concatenate(columns, axis=1).reshape(-1)
+
+
+def append(particles: Any, count: int, values: dict[str, np.ndarray], lazy: Iterable[str] = LAZY) -> int:
+    """Writes new particles behind the first ``count``; fields not given take their fill value. Returns the new count.
+
+    Few particles go to a GPU with all fields at once: a message costs more than what those of a nozzle carry."""
+    added = len(values["position"])
+    if added > LOT or not backend.current().is_gpu:
+        for name, field in FIELDS.items():
+            if name in lazy or not field.lazy:
+                transfer.write(getattr(particles, name), values.get(name, filling(name)), count, added)
+    elif added:
+        append_packed(particles, count, values, lazy)
     return count + added
 
 
-_STAGING: dict[Any, Any] = {}  # nozzles emit every few steps: memory on the way to the device is kept
+def append_packed(particles: Any, count: int, values: dict[str, np.ndarray], lazy: Iterable[str] = LAZY) -> None:
+    """The same in one message; at most LOT particles."""
+    added = len(values["position"])
+    room = 1 << (added - 1).bit_length()
+    packed = _packed(values, slice(0, added), room)
+    if room not in _STAGING:
+        _STAGING[room] = allocate_array(qd.i32, len(packed))
+    transfer.write(_STAGING[room], packed)
+    _unpack(_STAGING[room], count, added, particles, "rest" in lazy, "conformation" in lazy)
 
 
-def _staging(kind: Any, room: int) -> Any:
-    """An array to send ``room`` elements of ``kind`` through; large ones, as fluids are filled with, are not kept."""
-    key = str(kind), room
-    if key in _STAGING:
-        return _STAGING[key]
-    array = allocate_array(kind, room)
-    if room <= 4096:
-        _STAGING[key] = array
-    return array
+LOT = 1 << 16  # particles that are sent at once
+_STAGING: dict[int, Any] = {}  # by room: nozzles emit every few steps, so memory on the way to the device is kept
 
 
 def to_numpy(particles: Any, name: str, count: int) -> np.ndarray:
-    """A host copy of one field, the first ``count`` particles."""
-    return getattr(particles, name).to_numpy()[:count]
+    """A host copy of one field, the first ``count`` particles; of a lazy field without memory, its fill value."""
+    array = getattr(particles, name)
+    if FIELDS[name].lazy and array.shape[0] < capacity(particles):
+        return np.broadcast_to(filling(name), (count, *numpy_type(FIELDS[name])[1])).copy()
+    return transfer.read(array, count)
 
 
 @qd.func
@@ -213,9 +354,15 @@ def gather_rows(
     target: qd.types.NDArray, striped: qd.template(),
 ):  # fmt: skip
     """target row k = source row order[k] for k < count."""
-    for e in range(count * width):
-        k, a = _place(e, count, width, striped)
-        target[k * row + a * column] = source[order[k] * row + a * column]
+    if qd.static(striped):
+        for e in range(count * width):
+            k, a = _place(e, count, width, striped)
+            target[k * row + a * column] = source[order[k] * row + a * column]
+    else:  # whole rows: a division for every element would take longer than the copying
+        for k in range(count):
+            first = order[k] * width
+            for a in range(width):
+                target[k * width + a] = source[first + a]
 
 
 @qd.kernel(fastcache=True)
@@ -254,12 +401,18 @@ class Carried:
         self.kind, self.width, self.fill, self.striped = kind, width, fill, striped
         self.row, self.column = (allocate_array(qd.i32, 1) for _ in range(2))  # for kernels; the same arrays for good
         self.capacity, self._row, self._column = 0, 0, 0
+        self.steady = False  # True: steps leave these rows as they are, and nothing needs to be remembered
+        self._remembered = False
+        self.version = 0  # another one whenever rows or those they name have moved in memory
         self.array: Any = None
+        self.made: dict[Any, Any] = {}  # dataclasses made of these arrays, alive as long as they are
         self._lay_out(0, 1, width)
 
     def _lay_out(self, count: int, capacity: int, width: int) -> None:
         """New arrays of this shape; the first ``count`` particles keep as many of their places as there are."""
         old, old_width, old_row, old_column = self.array, self.width, self._row, self._column
+        self.made.clear()
+        self.version += 1
         self.capacity, self.width = capacity, width
         self._row, self._column = (1, capacity) if self.striped else (width, 1)
         self.row.fill(self._row)
@@ -288,6 +441,7 @@ class Carried:
 
     def reorder(self, order: Any, count: int) -> None:
         """As :func:`reorder` does with fields."""
+        self.version += 1
         gather_rows(order, count, self.width, self._row, self._column, self.array, self._spare, self.striped)
         self.array, self._spare = self._spare, self.array
 
@@ -296,16 +450,20 @@ class Carried:
         return (self.capacity if self.striped else count) * self.width
 
     def remember(self, count: int) -> None:
-        """Keeps the rows of the first ``count`` particles."""
-        copy(self.array, self._kept, 0, self._used(count))
+        """Keeps the rows of the first ``count`` particles, unless steps do not change them."""
+        self._remembered = not self.steady
+        if self._remembered:
+            copy(self.array, self._kept, 0, self._used(count))
 
     def go_back(self, count: int) -> None:
         """The rows as they were at :meth:`remember`."""
-        copy(self._kept, self.array, 0, self._used(count))
+        if self._remembered:
+            self.version += 1
+            copy(self._kept, self.array, 0, self._used(count))
 
     def get(self, count: int) -> np.ndarray:
         """Host copy (count, width), whatever the layout."""
-        values = self.array.to_numpy()[: self.capacity * self.width]
+        values = transfer.read(self.array, self.capacity * self.width)
         if self.striped:
             return np.ascontiguousarray(values.reshape(self.width, self.capacity).T[:count])
         return values.reshape(self.capacity, self.width)[:count]
@@ -316,6 +474,7 @@ class Carried:
         Another number of columns makes all rows as wide as that first, as a checkpoint may have it.
         """
         count, width = values.shape
+        self.version += 1
         if width != self.width:
             self._lay_out(self.capacity, self.capacity, width)
         if not values.size:

@@ -59,9 +59,11 @@ def restore(sim: Any, state: dict[str, Any]) -> None:
     world.boundary_count = int(state["boundary_count"])
     sim.frame_index, sim._started = int(state["frame"]), True
     sim._largest_speed = float(state["largest_speed"])
+    sim._steps_in_frame = sim._retries = 0
     for k, nozzle in enumerate(sim.nozzles):
         nozzle.layers, nozzle.released = int(state["layers"][k]), int(state["released"][k])
         nozzle.since, nozzle.base = float(state["since"][k]), int(state["base"][k])
+    sim._led_until = float(np.max(state["particles/free_at"], initial=-np.inf)) if sim.nozzles else -np.inf
     if len(world.clusters):
         world.clusters.set_first_ids(np.atleast_1d(state["clusters"]).tolist())
     if world.solids.bodies:

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import quadrants as qd
 
-from viscoil import backend, restart
+from viscoil import backend, native, restart
 from viscoil.accounts import Accounts
 from viscoil.controls import apply_all, only_properties
 from viscoil.errors import SimulationFailed, ViscoilError
@@ -18,7 +19,8 @@ from viscoil.properties import changed_names
 from viscoil.scene.build import Built
 from viscoil.solids.drag import as_matrix, limits, named
 from viscoil.solids.sdf import Parts, Solids, distance
-from viscoil.steps.integrate import let_go
+from viscoil.steps.integrate import lead
+from viscoil.transfer import read
 
 REORDER_EVERY = 8  # steps between two passes that bring memory into cell order
 HALVINGS = 6  # a failing step is tried with up to 2⁶ shorter ones
@@ -66,6 +68,7 @@ class Simulation:
         self._retries = 0
         self._steps_in_frame = 0
         self._last_dt = 0.0
+        self._led_until = -math.inf  # when the last particle leaves the pipe of a nozzle [s]
         self._metrics: dict[str, Any] = {}
         self._read_scene()
         self._release()
@@ -218,7 +221,6 @@ class Simulation:
     def advance_frame(self) -> None:
         """Simulates up to the next frame."""
         begin = perf_counter()
-        self.solver.begin_frame()
         end = (self.frame_index + 1) * self.scene.time.frame_time
         while self.world.time < end - 1e-9 * self.scene.time.frame_time:
             dt, steps = self._next_step(end - self.world.time)
@@ -231,6 +233,7 @@ class Simulation:
         self.world.time = self.frame_index * self.scene.time.frame_time  # no drift from adding many small steps
         self._take_notes()
         self._measure(seconds)
+        backend.keep_kernels()  # one that is stopped by force has not compiled in vain
 
     def _next_step(self, remaining: float) -> tuple[float, int]:
         """(Δt [s], steps that may be launched without looking) for what remains of the frame."""
@@ -252,7 +255,7 @@ class Simulation:
         steps = max(1, math.ceil(remaining / wanted - 1e-6))
         if steps == 1 and wanted > remaining and not limited:
             self._limited_by = "frame time"
-        return remaining / steps, (steps if self._may_run_ahead() else 1)
+        return remaining / steps, min(steps, self._ahead(remaining / steps))
 
     def _fastest(self, remaining: float) -> float:
         """Largest speed [m/s] of anything that moves in what remains of the frame: particles, inflow, solids."""
@@ -262,17 +265,25 @@ class Simulation:
         solids = self.world.solids.motion(now, now + remaining)[0] if self.world.solids.moving else 0.0
         return max(self._largest_speed, inflow, solids, 1e-6)
 
-    def _may_run_ahead(self) -> bool:
-        """Whether the host has nothing to do between steps, so that a GPU need not wait for it."""
+    def _ahead(self, dt: float) -> int:
+        """Steps of ``dt`` [s] until the host has something to do, so that a GPU need not wait for it before."""
+        return self._idle_steps(dt) if backend.current().is_gpu else 1
+
+    def _idle_steps(self, dt: float) -> int:
+        """The same whatever the device: after that many steps a nozzle or a particle solid is due."""
         built, moving = self._built, self.world.solids.moving
-        busy = self.nozzles or built.particle_bodies.waiting or self._sinks or moving or self.callback or built.keyed
-        return backend.current().is_gpu and not busy and not self.solver.busy and self.scene.time.cfl is None
+        if self._sinks or moving or self.callback or built.keyed or self.solver.busy or self.scene.time.cfl is not None:
+            return 1
+        due = min((part.due() for part in (*self.nozzles, built.particle_bodies)), default=math.inf)
+        return max(1, math.ceil(min((due - self.world.time) / dt, 1e6) - 1e-6))
 
     # --- one or more steps, safely -----------------------------------------------------------------------------------
     def _advance(self, dt: float, steps: int) -> None:
         """``steps`` steps of ``dt``; shorter ones where the state explodes, more room where it is short."""
         world = self.world
         parts = 1
+        if self._steps_in_frame == 0:
+            self.solver.begin_frame()
         if self._built.keyed:
             self._built.take_present()
         self.solver.prepare(world, world.time, self._moment_after(steps * dt))
@@ -286,9 +297,11 @@ class Simulation:
                 if world.count:
                     self.solver.step(world, dt / parts)
                 world.solids.commit(begin, begin + dt / parts)
+                if (k + 1) % parts == 0 and self._led_until >= begin + dt / parts - dt:
+                    lead(world.particles, world.count, begin + dt / parts)
             needed, short = world.neighbors.overflow(), self.solver.short_of_room()
             if needed or short:
-                world.go_back()
+                self._go_back()
                 if needed:
                     world.neighbors.widen(needed)
                 if short:
@@ -297,7 +310,7 @@ class Simulation:
             bad, speed = world.read_status()
             if bad is None:
                 break
-            world.go_back()
+            self._go_back()
             self._retries += 1
             parts *= 2
             if parts > 2**HALVINGS:
@@ -308,16 +321,23 @@ class Simulation:
         world.steps += steps * parts
         world.time += steps * dt
         self._warn_about_speed(dt / parts)
-        self._after_step()
+        self._after_steps(steps * parts)
+
+    def _go_back(self) -> None:
+        """As it was before the steps; who has left a nozzle's pipe since is led again."""
+        self.world.go_back()
+        if self._led_until >= self.world.time:
+            lead(self.world.particles, self.world.count, self.world.time)
 
     def _moment_after(self, duration: float) -> float:
         """The time [s] it will be: a frame's exact one where it ends one, as :meth:`_finish_frame` sets it."""
         moment, end = self.world.time + duration, (self.frame_index + 1) * self.scene.time.frame_time
         return end if moment >= end - 1e-9 * self.scene.time.frame_time else moment
 
-    def _after_step(self) -> None:
+    def _after_steps(self, number: int) -> None:
         world = self.world
-        if world.count and world.steps % REORDER_EVERY == 0:
+        ends_frame = world.time >= (self.frame_index + 1 - 1e-9) * self.scene.time.frame_time  # then it comes anyway
+        if world.count and not ends_frame and world.steps // REORDER_EVERY > (world.steps - number) // REORDER_EVERY:
             world.reorder()
         self._remove_sunk()
         self._release()
@@ -338,13 +358,12 @@ class Simulation:
             if len(x):
                 values = self._built.fluid_values(x, v, list(self._built.materials).index(nozzle.emitter.material))
                 values["inverse_mass"] = np.where(moments > self.world.time, -1, 1) * values["inverse_mass"]
+                self._led_until = max(self._led_until, float(moments.max()))
                 streams.append({**values, "free_at": moments})
         # All at once: every message to the device costs more than what it carries.
         if streams and self.world.add({name: np.concatenate([stream[name] for stream in streams]) for name in streams[0]}):
             self.solver.resize(self.world.capacity)
             self._open_accounts()
-        if self.world.count and any(nozzle.pipe for nozzle in self.nozzles):
-            let_go(self.world.particles, self.world.count, self.world.time)
 
     def _sink_solids(self) -> Any:
         from viscoil.scene.parts import Solid
@@ -363,8 +382,8 @@ class Simulation:
                 _mark_sunk(
                     world.particles, world.count, index, self._sinks.device, self._sinks.parts, gone, number
                 )
-        if number.to_numpy()[0]:
-            world.keep_only(gone.to_numpy()[: world.count] == 0)
+        if read(number)[0]:
+            world.keep_only(read(gone, world.count) == 0)
 
     def _warn_about_speed(self, dt: float) -> None:
         moved = self._largest_speed * dt / self.world.support
@@ -428,6 +447,21 @@ class Simulation:
         self._steps_in_frame = self._retries = 0
 
     # --- restart -----------------------------------------------------------------------------------------------------
+    @property
+    def passes(self) -> str:
+        """What computes the pairs of particles on a CPU; part of a result's bits, so runs write it down."""
+        return native.describe()
+
+    def computing_by(self, passes: str) -> AbstractContextManager[None]:
+        """Inside, the passes that :attr:`passes` named are used, or it is noted that they cannot be."""
+        by_kernels = passes.startswith("not")
+        if not by_kernels and passes != native.describe():
+            self.notes.append(
+                f"the run was computed with passes compiled for {passes}, and goes on with: {native.describe()}; results agree "
+                "but for rounding, not bit by bit"
+            )
+        return native.use(not by_kernels)
+
     def state(self) -> dict[str, Any]:
         """Everything a restart needs, at a frame boundary: a resumed run then has the same bits."""
         return restart.state_of(self)

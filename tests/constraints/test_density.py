@@ -162,9 +162,10 @@ def squeezed():
     return sim, sim.state()
 
 
-def iterations(sim, state, tolerance, most=60):
+def iterations(sim, state, tolerance, most=60, acceleration="none"):
     sim.restore(state)
     sim.scene.solver.tolerance, sim.scene.solver.iterations = tolerance, most
+    sim.scene.solver.acceleration = acceleration
     sim.solver.iterations_used()
     sim.step()
     return sim.solver.iterations_used(), sim.solver.scratch.error.to_numpy()[: sim.world.count].mean()
@@ -172,12 +173,14 @@ def iterations(sim, state, tolerance, most=60):
 
 def test_error_control_stops_early_and_keeps_its_word(squeezed):
     sim, state = squeezed
-    used = []
-    for tolerance in (0.02, 0.005, 0.001):
-        number, left = iterations(sim, state, tolerance)
-        used.append(number)
-        assert left < tolerance or number == 60
-    assert 2 <= used[0] < used[1] < used[2] <= 60
+    plain, hurried = [], []
+    for tolerance in (0.02, 0.002, 0.0002):
+        for acceleration, used in (("none", plain), ("momentum", hurried)):
+            number, left = iterations(sim, state, tolerance, acceleration=acceleration)
+            used.append(number)
+            assert left < tolerance or number == 60
+    assert 2 <= plain[0] < plain[1] < plain[2] <= 60
+    assert 2 <= hurried[0] <= hurried[1] <= hurried[2] < plain[2], "momentum gets there sooner"
     assert iterations(sim, state, 0.001, most=3)[0] == 3, "never more than asked for"
     number, left = iterations(sim, state, 0.4)
     assert number == 2, "two at least"

@@ -17,9 +17,9 @@ def _apply(
     bulk: Floats, out: Vectors,
 ):  # fmt: skip
     for i in range(n):
-        bulk[i] = b * nu[i] * divergence(i, u, p.position, p, near, torus, h, False, False)
+        bulk[i] = b * nu[i] * divergence(i, near.count[i], u, p.position, p, near, torus, h, 0, 1, False, False)
     for i in range(n):
-        out[i] = friction(i, u, p.position, p, near, torus, h, c, nu, bulk, False, False, False)
+        out[i] = friction(i, near.count[i], u, p.position, p, near, torus, h, c, nu, bulk, 0, 1, False, False, False)
 
 
 class Block:

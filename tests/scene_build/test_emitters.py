@@ -168,3 +168,70 @@ def test_sink_waits_for_its_time():
     scene = box_scene(D, gravity=(0, 0, 0), sink=[{"shape": {"type": "plane", "position": (0, 9, 0)}, "start": 0.03}])
     sim = Simulation(scene, "cpu")
     assert [len(frame) for frame in sim.frames(3)] == [216, 216, 0, 0]
+
+
+def led(frames: int = 4) -> Scene:
+    """Two nozzles with pipes that end, and a particle solid that comes later."""
+    nozzles = [
+        {
+            "material": "syrup", "position": (x, 0.2, 0), "direction": (0, -1, 0), "speed": speed, "end": 0.05,
+            "shape": {"type": "cylinder", "radius": 0.03, "height": 0.02},
+        }
+        for x, speed in ((0.0, 0.9), (0.2, 0.7))
+    ]  # fmt: skip
+    late = {"kind": "rigid", "start": 0.031, "shape": {"type": "box", "size": (0.04, 0.04, 0.04), "position": (0, 0.4, 0)}}
+    return Scene(
+        spacing=0.02, solver={"method": "dcpbd", "velocity_iterations": 3, "iterations": 2}, emitter=nozzles,
+        particle_solid=[late], material={"syrup": {"density": 1000, "viscosity": 5.0}},
+        time={"frames": frames, "frame_time": 1 / 50, "steps_per_frame": 9},
+    )  # fmt: skip
+
+
+def test_steps_up_to_the_next_layer_need_no_host(monkeypatch):
+    """Launched ahead, as a GPU does it: the same particles at the same moments, led as long, and fewer looks."""
+
+    def run(stop=None, state=None):
+        sim = Simulation(led(), device="cpu")
+        if state is not None:
+            sim.restore(state)
+        looks = []
+        monkeypatch.setattr(sim, "_advance", lambda dt, steps: looks.append(steps) or type(sim)._advance(sim, dt, steps))
+        for _ in sim.frames(stop):
+            pass
+        order = np.argsort(sim.world.get("id"))
+        return sim, {name: sim.world.get(name)[order] for name in ("position", "free_at", "inverse_mass", "cluster")}, looks
+
+    _, plain, every = run()
+    monkeypatch.setattr(Simulation, "_ahead", Simulation._idle_steps)
+    _, ahead, looks = run()
+    assert set(every) == {1} and sum(looks) == sum(every) == 36 and len(looks) < 27
+    for name in ("free_at", "inverse_mass", "cluster"):
+        assert np.array_equal(plain[name], ahead[name]), name
+    assert np.abs(plain["position"] - ahead["position"]).max() < 1e-5
+    first, _, _ = run(2)
+    assert (first.world.get("inverse_mass") < 0).any()
+    _, again, _ = run(state=first.state())
+    assert all(np.array_equal(ahead[name], again[name]) for name in ahead)
+
+
+def test_steps_that_are_taken_back_lead_again(monkeypatch):
+    """A batch that fails is done again in shorter steps: who left the pipe in it is led at its start as before."""
+    monkeypatch.setattr(Simulation, "_ahead", Simulation._idle_steps)
+    sim = Simulation(led(), device="cpu")
+    sim.advance_frame()
+    read_status, remember, ends, starts = sim.world.read_status, sim.world.remember, [], []
+
+    def who_is_led():
+        return np.sort(sim.world.get("id")[sim.world.get("inverse_mass") < 0]).tolist()
+
+    def trouble():
+        ends.append(who_is_led())
+        bad, speed = read_status()
+        return (0 if len(ends) == 1 else bad), speed
+
+    monkeypatch.setattr(sim.world, "read_status", trouble)
+    monkeypatch.setattr(sim.world, "remember", lambda: (starts.append(who_is_led()), remember()))
+    sim.advance_frame()
+    assert sim.metrics()["retries"] == 1
+    assert starts[0] == starts[1] and ends[0] == ends[1] and len(ends[0]) < len(starts[0])
+    assert np.array_equal(sim.world.get("inverse_mass") < 0, sim.world.get("free_at") > np.float32(sim.time))

@@ -343,3 +343,14 @@ def test_bodies_that_stay_go_on_after_a_change():
     assert new.poses()[1][1] == pytest.approx(old.poses()[1][1])
     assert new.twists()[1] == pytest.approx(old.twists()[1])
     assert new.poses()[1][0] == pytest.approx([5, 1, 0])
+
+
+def test_how_bodies_give_way_does_not_depend_on_how_they_came_here():
+    """While a body touches something its mobility knows the contact's stiffness, which MuJoCo limits by its own step."""
+    parts = FLOOR, box(position=(0, 0.0995, 0), rotation=(0, 0, 3))
+    first, second = world(*parts), world(*parts)
+    run(first, 0.1, dt=0.1 / 7)
+    second.restore(first.state())
+    assert first._model.opt.timestep != second._model.opt.timestep
+    assert np.array_equal(first.predict(0.1, 0.01).inverse, second.predict(0.1, 0.01).inverse)
+    assert first._data.ncon > 0

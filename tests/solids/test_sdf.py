@@ -261,3 +261,20 @@ def test_normals_point_away(name, points):
     assert np.allclose(np.linalg.norm(n, axis=1), 1, atol=1e-5)
     out = solids.distance(0, x + 0.01 * n) - solids.distance(0, x)
     assert (np.abs(out - 0.01) < 5e-4).mean() > 0.93
+
+
+@pytest.mark.parametrize("container", [False, True])
+@pytest.mark.parametrize("fields", [
+    {"type": "plane"}, {"type": "sphere", "radius": 0.3}, {"type": "box", "size": (1, 0.6, 0.8)},
+    {"type": "box", "size": (1, 0.6, 0.8), "rounding": 0.1},
+])  # fmt: skip
+def test_normals_by_formula_are_those_that_are_measured(fields, container):
+    s = shape(**fields, rotation=(10.0, 20.0, 30.0), position=(0.1, -0.2, 0.3))
+    solids = SolidSet([Solid(shape=s, container=container)])
+    x = RNG.uniform(-0.8, 0.8, (400, 3)).astype(np.float32) + np.float32([0.1, -0.2, 0.3])
+    step = 1e-3
+    ways = step * np.eye(3, dtype=np.float32)
+    slope = np.stack([solids.distance(0, x + way) - solids.distance(0, x - way) for way in ways], 1) / (2 * step)
+    smooth = np.abs(np.linalg.norm(slope, axis=1) - 1) < 2e-3  # not across the middle of something
+    assert smooth.mean() > 0.9
+    assert np.abs(solids.normals(0, x, step) - slope)[smooth].max() < 5e-3

@@ -87,9 +87,9 @@ def test_killed_and_resumed(whole, tmp_path):
     assert Run.open(tmp_path / "run").checkpoint_path(10).read_bytes() == run.checkpoint_path(10).read_bytes()
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-def test_threads_do_not_matter(whole, threads, tmp_path):
+def test_threads_do_not_matter(whole, tmp_path):
+    """Four and the two of this process; one is tried with bodies (solids/test_bodies_run.py): each is compiled for anew."""
     path, run = whole
-    process = child(path, tmp_path / "run", threads)
+    process = child(path, tmp_path / "run", threads=4)
     process.communicate()
     assert process.returncode == 0 and contents(Run.open(tmp_path / "run")) == contents(run)

@@ -7,7 +7,7 @@ import pytest
 
 from kit import differences, lattice, make_particles, periodic_box, search
 from viscoil.errors import SceneError
-from viscoil.sph.neighbors import CELLS_PER_PARTICLE, Neighbors, list_width
+from viscoil.sph.search import CELLS_PER_PARTICLE, Neighbors, list_width, pieces_of
 
 R = 0.1
 RNG = np.random.default_rng(5)
@@ -183,3 +183,16 @@ def test_multiples_change_no_neighbours(multiple):
     assert np.array_equal(number, expected_number)
     for i in range(len(x)):
         assert set(index[i, : number[i]]) == set(expected[i, : number[i]])
+
+
+def test_a_list_of_more_entries_than_an_array_can_have_is_split():
+    split, pieces = pieces_of(100_000_000, 44, gpu=True)
+    assert sum(pieces.values()) == 44 and max(pieces.values()) * 100_000_000 < 2**31
+    assert split == pieces["index"] == pieces["more"] and split % 8 == 0  # batches of neighbours stay in one piece
+    assert pieces_of(1_000_000, 44, gpu=True) == (44, {"index": 44, "more": 0, "most": 0})
+    with pytest.raises(SceneError, match="a CPU"):
+        pieces_of(100_000_000, 44, gpu=False)
+    with pytest.raises(SceneError, match="this solver"):
+        pieces_of(100_000_000, 44, gpu=True, may_split=False)
+    with pytest.raises(SceneError, match="too many particles"):
+        pieces_of(200_000_000, 44, gpu=True)

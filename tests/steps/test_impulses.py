@@ -7,10 +7,10 @@ import quadrants as qd
 from pvfs_kit import Swept, cloud
 from pvfs_reference import pairs, slowed
 from viscoil import backend
-from viscoil.particles import Flag, Floats, Particles, Table, Vectors, allocate_array, vec3
+from viscoil.particles import Flag, Floats, Ints, Particles, Table, Vectors, allocate_array, vec3
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.schedule import Hits, Schedule, begin_sweep, next_colour
-from viscoil.steps.impulses import ImpulseNumbers, damp_colour, damped, rates
+from viscoil.steps.impulses import ImpulseNumbers, damp_colour, damped
 
 
 @qd.kernel(graph=True)
@@ -26,11 +26,10 @@ def sweep(
 
 @qd.kernel
 def at_once(
-    p: Particles, v: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: ImpulseNumbers, rate: Floats, out: Vectors,
-    single: qd.Template, uniform: qd.Template, periodic: qd.Template,
+    p: Particles, v: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: ImpulseNumbers, rate: Floats, over: Ints,
+    out: Vectors, single: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    rates(p, v, n, near, torus, c, rate, single, periodic)
-    damped(p, v, n, near, torus, c, rate, out, single, uniform, periodic)
+    damped(p, v, n, near, torus, c, rate, over, out, single, uniform, periodic)
 
 
 def numbers(sigma, beta):
@@ -57,11 +56,12 @@ def swept(s, v, sigma, beta, schedule=None, uniform=True):
 
 def together(s, v, sigma, beta, uniform=True):
     """Velocities after all pairs acted at once."""
-    out, rate = allocate_array(vec3, s.n), allocate_array(qd.f32, s.n)
+    out, rate, over = allocate_array(vec3, s.n), allocate_array(qd.f32, s.n), allocate_array(qd.i32, 1)
     c, single = numbers(sigma, beta)
     at_once(
-        s.particles, upload(v), s.n, s.neighbors.list, s.neighbors.torus, c, rate, out, single, uniform, s.neighbors.periodic
-    )
+        s.particles, upload(v), s.n, s.neighbors.list, s.neighbors.torus, c, rate, over, out, single, uniform,
+        s.neighbors.periodic,
+    )  # fmt: skip
     return out.to_numpy()[: s.n].astype(float)
 
 

@@ -245,16 +245,27 @@ def test_a_picture_is_saved(page, studio):
 
 
 def test_the_scene_is_downloaded_and_loads_again(page, studio, folder):
+    """As it was edited: with gravity as its slider says, and the paddle where it was dragged to, if it was."""
     from viscoil.scene.load import load
 
+    tab(page, "Physics")
+    thumb, label = slider(page, "strength")
+    thumb.focus()
+    page.keyboard.press("End")
+    expect(label).to_have_text("strength: 30 m/s²")
+    studio.wait(lambda s: "30" in studio.toml.split("gravity")[1].splitlines()[0])
+    tab(page, "Save")
     with page.expect_download() as download:
         press(page, "Scene as TOML")
     target = folder / "downloaded.toml"
     download.value.save_as(target)
-    assert load(target).solid[1].shape.position[0] > 0.5, "where it was dragged to"
+    scene = load(target)
+    assert scene.gravity == pytest.approx((0, -30, 0))
+    assert scene.solid[1].shape.position == pytest.approx(studio.poses["solid.1"][1], abs=1e-6)
 
 
 def test_a_recording_plays_offline(page, browser, studio, errors, folder):
+    tab(page, "Save")
     press(page, "Record")
     studio.wait(lambda s: s.recording is not None)
     press(page, "Play")

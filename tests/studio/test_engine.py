@@ -136,14 +136,18 @@ def test_a_recording_misses_no_frame(partner, file):
     assert whole == sorted(set(whole)) == list(range(whole[-1] + 1))
 
 
-def test_gravity_up_kinetic_energy_up(partner, file):
+def test_gravity_up_kinetic_energy_up(partner, tmp_path):
+    """Of a block that falls through the air: by the square of gravity, to rounding."""
+    scene = box_scene(D, (8, 8, 8))
+    scene.fluid[0].shape.size = (4 * D, 4 * D, 4 * D)
+    (path := tmp_path / "falling.toml").write_text(scene.to_toml())
     energies = []
     for strength in (9.81, 25.0):
-        loaded(partner, file)
+        loaded(partner, path)
         partner.send(m.Change("gravity.strength", strength), m.Advance(frame=True), m.Advance(frame=True))
         sent, _ = partner.frame(lambda s: s.header["index"] == 2)
         energies.append(sent.rows[-1]["kinetic_energy"])
-    assert energies[1] > 1.5 * energies[0]
+    assert energies[1] / energies[0] == pytest.approx((25 / 9.81) ** 2, rel=1e-3)
     assert load_text(partner.engine.scene.to_toml()).gravity == pytest.approx((0, -25, 0))
 
 
@@ -244,6 +248,30 @@ def test_a_dragged_solid_travels_and_the_scene_follows(partner, file):
     # A second journey, waited for by its edit alone: that of the first may have come before the last frame of it.
     partner.send(m.Move("solid", 1, (0.2, 0.2, 0.14), turn))
     partner.until(lambda e: isinstance(e, m.Edited) and load_text(e.toml).solid[1].shape.position[2] == pytest.approx(0.14))
+
+
+def test_where_a_drag_ends_is_told(partner, file, monkeypatch):
+    """Also when everything up to its last step had been told before that step."""
+    monkeypatch.setattr(engine_module, "IDLE", 0.0)
+    scene = load(file)
+    nozzle = {"type": "sphere", "radius": 0.07}
+    scene.emitter.append(Emitter(shape=nozzle, material="honey", position=(0.1, 0.3, 0.1), speed=1.0))
+    file.write_text(scene.to_toml())
+    loaded(partner, file)
+    partner.send(m.Advance(frame=True))
+    first, _ = partner.frame(lambda s: s.header["index"] == 1)
+    turn = tuple(map(tuple, np.eye(3).tolist()))
+    for kind, index in (("solid", 1), ("emitter", 0)):
+        place = (0.2, 0.35, 0.14)
+        partner.send(m.Move(kind, index, place, turn))
+        partner.events.clear()
+        for step in range(1, 40):
+            partner.send(m.Advance())
+            partner.frame(lambda s, last=first.header["step"] + step: s.header["step"] == last)
+        first = partner.frames[-1][0]
+        told = [load_text(e.toml) for e in partner.events if isinstance(e, m.Edited)]
+        ends = [scene.solid[1].shape.position if kind == "solid" else scene.emitter[0].position for scene in told]
+        assert len(ends) > 1 and ends[0] != pytest.approx(place) and ends[-1] == pytest.approx(place)
 
 
 def test_before_the_first_step_things_are_placed_and_the_fluid_filled_around_them(partner, file):

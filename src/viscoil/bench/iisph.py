@@ -48,7 +48,7 @@ class Load:
     wanted: float | None  # [ms] per step: what we asked for, on two CPU cores, or on an H200 for the million
 
 
-LOADS = [Load("press", 12.5, 56, 0.25, 9.81, 1e3 / 60), Load("1m", 62.05, 0, 0.0, 1.0, 8.0)]
+LOADS = [Load("press", 12.5, 56, 0.25, 9.81, 1e3 / 60), Load("1m", 62.05, 0, 0.0, 1.0, 6.0)]
 
 
 def way(load: Load, correction: str) -> float:
@@ -89,26 +89,6 @@ def scene(load: Load, correction: str = "springs", iterations: int = 5) -> Any:
     )
 
 
-def bytes_per_step(neighbours: float, ends: float, iterations: int, correction: str) -> float:
-    """Memory one particle needs in a step [B] on a GPU, if every array is read or written once per pass.
-
-    The list (4 B an entry) is written once, read by density, smoothing and the source of the pressure, twice in every iteration
-    and once for the last accelerations; 110 B per iteration and 540 B in all else for a particle's own numbers. Each end of a
-    bond: its partner (4) when bonds are looked after, partner and length (8) where it pulls; 4 more where it may break, and the
-    list once more for new ones; of shape matching partner and place (16) in the fit and in the goal. What neighbours hold
-    counts once: it comes from the cache.
-    """
-    passes = 5 + 2 * iterations
-    bond = 0.0
-    if correction == "shape_matching":
-        bond = 32.0
-    elif correction == "springs_plastic":
-        bond, passes = 16.0, passes + 1
-    elif correction != "none":
-        bond = 12.0
-    return 4 * neighbours * passes + 110 * iterations + 540 + (bond * ends + 160 if bond else 0.0)
-
-
 def measure(load: Load, correction: str, iterations: int, device: str, threads: int | None) -> dict[str, Any]:
     """Seconds per step of a run and of the solver alone, and the split; medians of several rounds."""
     from viscoil.simulate import Simulation
@@ -119,13 +99,12 @@ def measure(load: Load, correction: str, iterations: int, device: str, threads: 
     times = rounds.timed(sim, STEPS, STEP, ROUNDS)
     world, neighbours = sim.world, rounds.listed_neighbours(sim)
     bonds = sim.solver.metrics().get("bonds", 0.0)
-    moved = bytes_per_step(neighbours, 2 * bonds, iterations, correction) * world.fluid_count
     return {
         "name": load.name, "correction": correction, "particles": world.fluid_count, "boundary": world.boundary_count,
         "iterations": iterations, "neighbours": neighbours, "bonds": bonds, **times,
         "share": times["stages"]["correction"] / sum(times["stages"].values()),
         "rate": world.fluid_count * iterations / times["seconds"], "wanted": load.wanted,
-        "bytes": moved if backend.current().is_gpu else None,
+        "bytes": rounds.moved(sim, {"iterations": iterations}),
     }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
+from viscoil import native
 from viscoil.constraints.density import DensityNumbers, corrections, multipliers
 from viscoil.particles import Floats, Ints, Particles, Vectors
 from viscoil.sph.neighbors import Cells, NeighborList, Torus, count_cells, list_neighbors, prefix_sum, sort_cells
@@ -14,15 +15,15 @@ from viscoil.sph.neighbors import Cells, NeighborList, Torus, count_cells, list_
 def _sort(cells: Cells, torus: Torus, position: Vectors, ids: Ints, n: qd.i32, depth: qd.Template):
     count_cells(cells, torus, position, n)
     prefix_sum(cells, torus, depth)
-    sort_cells(cells, position, ids, n)
+    sort_cells(cells, position, ids, n, depth)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _list(
     cells: Cells, torus: Torus, inverse_mass: Floats, n: qd.i32, reach2: qd.f32, out: NeighborList,
-    periodic: qd.Template,
+    periodic: qd.Template, depth: qd.Template,
 ):  # fmt: skip
-    list_neighbors(cells, torus, inverse_mass, n, reach2, out, periodic)
+    list_neighbors(cells, torus, inverse_mass, n, reach2, out, periodic, depth)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -49,11 +50,14 @@ def sort(world: Any, position: Any) -> None:
 
 
 def list_all(world: Any) -> None:
-    """The neighbour list of sorted particles."""
+    """The neighbour list of sorted particles, by whoever makes it in a step."""
     search = world.neighbors
+    if native.active() and not search.periodic:
+        native.list_neighbors(search, world.particles.inverse_mass, world.count)
+        return
     _list(
         search.cells, search.torus, world.particles.inverse_mass, world.count, search.reach**2, search.list,
-        search.periodic,
+        search.periodic, search.scan_depth,
     )  # fmt: skip
 
 

@@ -41,7 +41,7 @@ LOADS = [
     Load("1k", (10, 10, 10), True, 10.0, 100.0),
     Load("20k", (28, 26, 28), True, 1e3 / 12, 2000.0),
     Load("20k_liquid", (28, 26, 28), False, None, 2000.0),
-    Load("1m", (100, 100, 100), True, 12.0, None),
+    Load("1m", (100, 100, 100), True, 8.0, None),
 ]
 
 
@@ -70,16 +70,6 @@ def scene(load: Load, relaxation: str = "auto") -> Any:
     )  # fmt: skip
 
 
-def bytes_per_step(neighbours: float, ends: float) -> float:
-    """Memory one particle needs in a step [B] of the form for GPUs, if every array is read or written once per pass.
-
-    The list (4 B an entry) is written once and read twice by the viscosity and twice by the relaxation, once more to look for
-    new springs; 90 B per pass for a particle's own numbers. Each end of a spring: 8 read and 12 written where lengths flow,
-    4 to find the other, 8 read where it pulls. What neighbours hold counts once: it comes from the cache.
-    """
-    return (6 if ends else 5) * 4 * neighbours + 7 * 90 + 32 * ends
-
-
 def measure(load: Load, device: str, threads: int | None, relaxation: str = "auto") -> dict[str, Any]:
     """Seconds per step of a run and of the solver alone, and the split; medians of several rounds."""
     from viscoil.simulate import Simulation
@@ -93,7 +83,7 @@ def measure(load: Load, device: str, threads: int | None, relaxation: str = "aut
         "name": load.name, "particles": world.fluid_count, "relaxation": sim.solver.form, "springs": springs,
         "neighbours": neighbours, **times, "rate": world.fluid_count / times["seconds"], "wanted": load.wanted,
         "paper": load.paper,
-        "bytes": bytes_per_step(neighbours, 2 * springs) * world.count if backend.current().is_gpu else None,
+        "bytes": rounds.moved(sim, {}),
     }  # fmt: skip
 
 

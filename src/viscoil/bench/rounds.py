@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from viscoil import backend
+from viscoil.bench import traffic
 
 BUSY = 0.5  # load per core from which other programs disturb the measurement
 
@@ -43,7 +44,7 @@ def timed(sim: Any, steps: int, dt: float, rounds: int) -> dict[str, Any]:
         backend.synchronise()
         run.append((perf_counter() - begin) / steps)
         work.append((process_time() - before) / steps)
-        step.append(timed_steps(sim, steps, dt, False)[0])
+        step.append(timed_steps(sim, steps, dt, sim.world.stages.precise)[0])
         parts.append(timed_steps(sim, steps, dt, True)[1])
     return {
         "seconds": float(np.median(run)), "fastest": float(min(run)), "step": float(np.median(step)),
@@ -55,6 +56,17 @@ def timed(sim: Any, steps: int, dt: float, rounds: int) -> dict[str, Any]:
 def listed_neighbours(sim: Any) -> float:
     """Entries of the neighbour list per particle of the fluid."""
     return float(sim.world.neighbors.list.count.to_numpy()[: sim.world.count].sum() / sim.world.fluid_count)
+
+
+def row_ends(sim: Any) -> float:
+    """Springs or bonds that a particle's row holds, in the mean."""
+    number = sim.world.carried.get("number")
+    return float(number.get(sim.world.count).sum() / sim.world.fluid_count) if number is not None else 0.0
+
+
+def moved(sim: Any, counts: dict[str, int]) -> float:
+    """Bytes that a step of all particles has to move at least, see traffic.py."""
+    return traffic.account(sim, counts, listed_neighbours(sim), row_ends(sim))["step"] * sim.world.fluid_count
 
 
 def shares(stages: dict[str, float]) -> str:

@@ -1,12 +1,11 @@
-"""Time per stage of a step and particles·iterations per second, for blocks of fluid at rest.
+"""Time per stage of a step, particles·iterations per second, and how near that is to what the machine can do.
 
-Two ways of looking: *stages* waits for the device after every part of a step, which tells the parts apart; *whole
-steps* are launched as in a run (a GPU is not waited for), which is what throughput is computed from.
+Three ways of looking: *stages* waits for the device after every part of a step, which tells the parts apart; *whole steps* are
+launched as in a run (a GPU is not waited for), which is what throughput is computed from; *one iteration* is what doubling the
+number of iterations adds to a whole step. All three start from the same state and take turns.
 """
 
 import gc
-import json as encoder
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
@@ -15,61 +14,100 @@ from typing import Any
 import numpy as np
 
 from viscoil import backend
-from viscoil.bench import block, machine, paper, passes, yardstick
-from viscoil.bench.rounds import timed_steps
+from viscoil.bench import limits, machine, memory, store, traffic, yardstick
+from viscoil.bench.cases import CASES, Case, repeats, simulation
+from viscoil.bench.rounds import listed_neighbours, row_ends, timed_steps
 from viscoil.errors import SimulationFailed
 
-FORMAT = 1
-ON_CPU = [20_000, 100_000, 500_000]
-ON_GPU = [20_000, 100_000, 500_000, 1_000_000]
-LARGEST = 10_000_000  # measured by default where the GPU has room
-ROOM_FOR_LARGEST = 16e9  # [bytes] free memory from which it is
+ON_CPU = [20_000, 100_000]
+ON_GPU = [20_000, 100_000, 1_000_000]
+MORE = {"pbf": {False: [500_000], True: [10_000_000]}}  # by solver, and whether it is a GPU
+ROOM_FOR_MORE = 16e9  # [B] free memory of a GPU from which the largest is measured
 ROUNDS = 5
 SECONDS_PER_ROUND = 0.4
 MOST_STEPS = 20  # per round
-BUSY = 0.5  # load per core from which other programs disturb the measurement
 
 
-def default_particles() -> list[int]:
+def default_particles(solver: str) -> list[int]:
     """Particle counts for the device that runs."""
-    if not backend.current().is_gpu:
-        return list(ON_CPU)
-    return [*ON_GPU, LARGEST] if _free_graphics_memory() > ROOM_FOR_LARGEST else list(ON_GPU)
+    gpu = backend.current().is_gpu
+    more = MORE.get(solver, {}).get(gpu, [])
+    return [*(ON_GPU if gpu else ON_CPU), *(more if not gpu or machine.free_graphics_memory() > ROOM_FOR_MORE else [])]
 
 
-def _free_graphics_memory() -> float:
-    """Bytes free on the smallest NVIDIA card, 0 where nobody can tell."""
-    query = ["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits"]
-    try:
-        answer = subprocess.run(query, capture_output=True, text=True, timeout=20).stdout.split()
-        return min(float(text) for text in answer) * 2**20
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return 0.0
+class Alternating:
+    """Steps of one simulation in several ways, always from the same state."""
+
+    def __init__(self, sim: Any, case: Case):
+        self.sim, self.case, self.steps = sim, case, 1
+        self.as_in_a_run = sim.world.stages.precise
+        sim.world.remember()
+        for precise in {True, self.as_in_a_run}:  # compiles
+            self._timed(precise)
+        self.steps = int(np.clip(SECONDS_PER_ROUND / self.whole(), 1, MOST_STEPS))
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Lists and rows long enough for all steps that will be timed: nobody looks after them there."""
+        world, solver = self.sim.world, self.sim.solver
+        while True:
+            world.reset_status()
+            self.whole()
+            needed, short = world.neighbors.overflow(), solver.short_of_room()
+            if needed:
+                world.neighbors.widen(needed)
+            if short:
+                solver.make_room(world, short)
+                world.remember()
+            if not needed and not short:
+                return
+
+    def _timed(self, precise: bool) -> tuple[float, dict[str, float]]:
+        result = timed_steps(self.sim, self.steps, self.case.dt, precise)
+        self.sim.world.go_back()
+        return result
+
+    def whole(self) -> float:
+        """Seconds of a step, launched as in a run."""
+        return self._timed(self.as_in_a_run)[0]
+
+    def parts(self) -> tuple[float, dict[str, float]]:
+        """(seconds of a step that is waited for after every stage, seconds of its stages)."""
+        return self._timed(True)
+
+    def doubled(self, key: str) -> float:
+        """Seconds of a step with twice the iterations that ``key`` counts."""
+        params = self.sim.solver.params
+        setattr(params, key, 2 * self.case.counts[key])
+        try:
+            return self.whole()
+        finally:
+            setattr(params, key, self.case.counts[key])
 
 
-def _simulation(scene: Any, device: str, threads: int | None) -> Any:
-    """A block that has gone through one frame: compiled, settled, its lists long enough."""
-    from viscoil.simulate import Simulation
+def step_times(sim: Any, case: Case, rounds: int = ROUNDS) -> dict[str, Any]:
+    """Whole steps and single iterations [ms], the best of several rounds each."""
+    ways = Alternating(sim, case)
+    whole, doubled = [], {key: [] for key in case.counts}
+    for _ in range(rounds):
+        whole.append(ways.whole())
+        for key, taken in doubled.items():
+            taken.append(ways.doubled(key))
+    return {"steps": ways.steps * rounds, "step_ms": 1e3 * min(whole), "iteration_ms": _each(case, min(whole), doubled, {})}
 
-    sim = Simulation(scene, device=device, threads=threads)
-    sim.advance_frame()
-    return sim
 
+def _each(case: Case, step: float, doubled: dict[str, list[float]], stages: dict[str, float]) -> dict[str, float]:
+    """Milliseconds of one iteration, by kind, from steps [s] with twice as many of it.
 
-class _Start:
-    """Positions and velocities to come back to: left alone, the block would lose its lattice and gain neighbours."""
-
-    def __init__(self, world: Any):
-        ids = world.get("id")
-        self._values = {name: np.empty_like(world.get(name)) for name in ("position", "velocity")}
-        for name, values in self._values.items():
-            values[ids] = world.get(name)
-
-    def restore(self, world: Any) -> None:
-        """The same state, whatever order the arrays are in by now."""
-        ids = world.get("id")
-        for name, values in self._values.items():
-            world.set(name, values[ids])
+    On a busy machine the difference of two small steps is noise. A stage holds all its iterations and some more, so one takes
+    at most its part of that (or of the step, where stages are not known), and at least half of it (a tenth).
+    """
+    result = {}
+    for key, taken in doubled.items():
+        most = stages.get(case.stage_of[key], step) / case.counts[key]
+        least = 0.5 * most if stages else 0.1 * most
+        result[key] = 1e3 * float(np.clip((min(taken) - step) / case.counts[key], least, most))
+    return result
 
 
 def _search(sim: Any) -> tuple[float, float]:
@@ -83,81 +121,97 @@ def _search(sim: Any) -> tuple[float, float]:
     return float(sort), float(listing)
 
 
-def _bytes_per_iteration(neighbours: float) -> float:
-    """Memory one particle needs in one iteration [B] if every array is read or written once per pass.
-
-    The list twice (4 B an entry); 16 to clear the walls' part; λ: 44 read, 8 written; Δp: 40 read, 12 written; new
-    positions: 40 read, 12 written. Positions of neighbours count once: they come from the cache.
-    """
-    return 2 * 4 * neighbours + 16 + 52 + 52 + 52
-
-
-def measure(scene: Any, device: str, threads: int | None, rounds: int = ROUNDS) -> dict[str, Any]:
-    """Times of one block; the best of several rounds each."""
-    sim = _simulation(scene, device, threads)
-    world, dt, iterations = sim.world, block.step_length(scene.method), scene.solver.iterations
-    as_in_a_run = world.stages.precise
-    for precise in (True, as_in_a_run):  # compiles
-        timed_steps(sim, 1, dt, precise)
-    one, _ = timed_steps(sim, 1, dt, as_in_a_run)
-    number = int(np.clip(SECONDS_PER_ROUND / one, 1, MOST_STEPS))
-    start = _Start(world)
-    whole, parts, frames = [], [], []
-    for _ in range(rounds):  # taking turns: a busy moment of the machine meets all of them
-        start.restore(world)
-        whole.append(timed_steps(sim, number, dt, as_in_a_run)[0])
-        start.restore(world)
-        begin = perf_counter()
-        sim.advance_frame()
-        frames.append((perf_counter() - begin) / block.STEPS_PER_FRAME)
-        start.restore(world)
-        parts.append(timed_steps(sim, number, dt, True))
-    precise, seconds = min(parts, key=lambda part: part[0])
-    bad, _ = world.read_status()
-    if world.neighbors.overflow() or bad is not None:
-        raise SimulationFailed(f"{scene.title}: the block did not stay at rest; the times would mean nothing")
-    listed = passes.mean_neighbors(world)
+def _divided(sim: Any, stages: dict[str, float]) -> dict[str, float]:
+    """Stages with the search as sort and list: a step has both in one launch, here divided as each takes alone."""
     sort, listing = _search(sim)
-    neighbours = seconds.pop("neighbours")
-    # The step has both in one launch: divided here in proportion to the times each takes alone.
-    seconds |= {"sort": neighbours * sort / (sort + listing), "list": neighbours * listing / (sort + listing)}
-    order = [name for name in ("integrate", "sort", "list", "solve", "velocity") if name in seconds]
-    result = {
-        "particles": world.fluid_count,
-        "neighbours": listed,
-        "iterations": iterations,
-        "steps": number * rounds,
-        "stages_ms": {name: 1e3 * seconds[name] for name in order},
-        "iteration_ms": 1e3 * seconds["solve"] / iterations,
-        "stepwise_ms": 1e3 * precise,
-        "step_ms": 1e3 * min(whole),
-        "run_ms": 1e3 * min(frames),
-        "rate": world.fluid_count * iterations / min(whole),
-        "iteration_rate": world.fluid_count * iterations / seconds["solve"],
-    }
-    if scene.method == "pbf":
-        each = _bytes_per_iteration(listed)
-        result |= {"bytes_per_iteration": each, "bandwidth": each * result["iteration_rate"]}
-    del sim, world
-    gc.collect()  # device memory for the next, larger block
+    result = {}
+    for name in sim.solver.stages:
+        if name == "neighbours":
+            whole = stages.get(name, 0.0)
+            result |= {"sort": whole * sort / (sort + listing), "list": whole * listing / (sort + listing)}
+        elif name in stages:
+            result[name] = stages[name]
     return result
 
 
-def _paper_rows(device: str, threads: int | None, rounds: int, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Blocks of the sizes of the paper's scenes, with its iterations and with confinement."""
-    rows = []
-    for scene in paper.SCENES:
-        say(f"{scene.name}: {scene.particles:,} particles, {scene.iterations} iterations")
-        times = measure(
-            block.scene(scene.particles, "pbf", scene.iterations, vorticity=paper.VORTICITY), device, threads, rounds
-        )
-        published = {
-            "particles": scene.particles,
-            "step_ms": scene.step_ms,
-            "split": dict(zip(paper.CATEGORIES, scene.split, strict=True)) if scene.split else None,
-        }
-        rows.append({"scene": scene.name, **times, "split": paper.split(times["stages_ms"]), "paper": published})
-    return rows
+def _times(sim: Any, case: Case, rounds: int) -> dict[str, Any]:
+    """All times of a row [ms], the best of several rounds each."""
+    ways = Alternating(sim, case)
+    whole, parts, doubled = [], [], {key: [] for key in case.counts}
+    for _ in range(rounds):  # taking turns: a busy moment of the machine meets all of them
+        whole.append(ways.whole())
+        parts.append(ways.parts())
+        for key, taken in doubled.items():
+            taken.append(ways.doubled(key))
+    precise, stages = min(parts, key=lambda part: part[0])
+    bad, _ = sim.world.read_status()
+    if bad is not None:
+        raise SimulationFailed(f"{sim.scene.title}: the fluid did not stay together; the times would mean nothing")
+    frames = []
+    for _ in range(2):
+        begin = perf_counter()
+        sim.advance_frame()
+        frames.append((perf_counter() - begin) / case.steps)
+    step = min(whole)
+    return {
+        "steps": ways.steps * rounds, "stages_ms": {k: 1e3 * v for k, v in _divided(sim, stages).items()},
+        "stepwise_ms": 1e3 * precise, "step_ms": 1e3 * step, "run_ms": 1e3 * min(frames),
+        "iteration_ms": _each(case, step, doubled, stages),
+    }  # fmt: skip
+
+
+def floors(row: dict[str, Any], copies: dict[str, Any]) -> dict[str, Any]:
+    """What the machine's limits say about a row: least times [ms] and the share of them that was reached.
+
+    "memory": all bytes come from memory; "hot": as fast as copies of the same size; "walk": neighbours only fetched.
+    """
+    count, model = row["particles"], row["traffic"]
+    moved = {"step": model["step"], **model["iteration"]}
+    taken = {"step": row["step_ms"], **row["iteration_ms"]}
+    result: dict[str, Any] = {"memory_ms": {}, "hot_ms": {}, "walk_ms": {}, "share": {}, "hot_share": {}, "walk_share": {}}
+    for key in taken:
+        size = moved[key] * count
+        result["memory_ms"][key] = 1e3 * size / copies["memory"]
+        result["hot_ms"][key] = 1e3 * size / limits.rate_at(copies, size)
+        result["share"][key] = result["memory_ms"][key] / taken[key]
+        result["hot_share"][key] = result["hot_ms"][key] / taken[key]
+        if key != "step":
+            result["walk_ms"][key] = model["walks"][key] * row["walk_ms"]
+            result["walk_share"][key] = result["walk_ms"][key] / taken[key]
+    return result
+
+
+def timed(case: Case, particles: int, device: str, threads: int | None) -> dict[str, Any]:
+    """Times and rates alone."""
+    sim = simulation(case, particles, device, threads)
+    return _rates(sim, case, _times(sim, case, ROUNDS))
+
+
+def _rates(sim: Any, case: Case, times: dict[str, Any]) -> dict[str, Any]:
+    """Times, and particles·iterations per second of whole steps and of iterations alone."""
+    iterations = sum(case.counts[key] * times["iteration_ms"][key] for key in case.counts) or times["step_ms"]
+    work = 1e3 * sim.world.fluid_count * case.iterations
+    rates = {"rate": work / times["step_ms"], "iteration_rate": work / iterations}
+    return {"particles": sim.world.fluid_count, "iterations": case.iterations, **times, **rates}
+
+
+def measure(
+    case: Case, particles: int, copies: dict[str, Any], device: str, threads: int | None, rounds: int = ROUNDS
+) -> dict[str, Any]:
+    """One row."""
+    sim = simulation(case, particles, device, threads)
+    world, counts = sim.world, repeats(sim, case)
+    times = _rates(sim, case, _times(sim, case, rounds))
+    listed, ends = listed_neighbours(sim), row_ends(sim)
+    row = {
+        "solver": case.solver, "neighbours": listed, "ends": ends, "counts": counts, **times,
+        "walk_ms": 1e3 * limits.walking(world), "traffic": traffic.account(sim, counts, listed, ends),
+        "memory": memory.account(sim),
+    }  # fmt: skip
+    row["floors"] = floors(row, copies)
+    del sim, world
+    gc.collect()  # device memory for the next, larger one
+    return row
 
 
 def _yardstick_rows(
@@ -180,64 +234,44 @@ def _yardstick_rows(
     return {"compiler": yardstick.version(), "flags": " ".join(yardstick.FLAGS), "rows": rows}, []
 
 
-def run(
-    solver: str = "pbf",
-    particles: list[int] | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    iterations: int = 4,
-    rounds: int = ROUNDS,
-    say: Callable[[str], None] = lambda _: None,
-) -> dict[str, Any]:
-    """Everything that is measured, as plain values; ``say`` hears what is going on."""
-    backend.start(device, threads)
-    counts = particles or default_particles()
-    result: dict[str, Any] = {
-        "format": FORMAT,
-        "kind": "stages",
-        "command": _command(solver, counts, iterations, threads),
-        "solver": solver,
-        "machine": machine.describe(),
-        "blocks": [],
-        "paper": [],
-        "yardstick": None,
-        "notes": [],
-    }
-    for count in counts:
-        say(f"{count:,} particles, {iterations} iterations")
-        result["blocks"].append(measure(block.scene(count, solver, iterations), device, threads, rounds))
-    if solver == "pbf":
-        result["paper"] = _paper_rows(device, threads, rounds, say)
-        result["yardstick"], result["notes"] = _yardstick_rows(counts, device, threads, rounds, say)
-    before = result["machine"]["load"]
-    if before > BUSY * backend.cores():
-        result["notes"].append(
-            f"The machine was busy (load {before:g} on {backend.cores()} cores before the start): times are too long, and "
-            "only ratios of things measured in turns mean something."
-        )
-    return result
-
-
-def _command(solver: str, counts: list[int], iterations: int, threads: int | None) -> str:
-    parts = [
-        "viscoil bench stages", f"--solver {solver}", f"--particles {','.join(map(str, counts))}",
-        f"--iterations {iterations}", f"--device {backend.current().device}",
-    ]  # fmt: skip
-    return " ".join(parts + ([f"--threads {threads}"] if threads else []))
-
-
 def main(
-    solver: str = "pbf",
+    solvers: list[str] | None = None,
     particles: list[int] | None = None,
     device: str = "auto",
     threads: int | None = None,
     json: Path | None = None,
-    iterations: int = 4,
-    rounds: int = ROUNDS,
+    iterations: int | None = None,
+    rounds: int | None = None,
     say: Callable[[str], None] = lambda _: None,
+    beside: bool = True,
 ) -> dict[str, Any]:
-    """Measures, writes ``json`` if a file is given, and returns what was measured."""
-    result = run(solver, particles, device, threads, iterations, rounds, say)
-    if json is not None:
-        Path(json).write_text(encoder.dumps(result, indent=1) + "\n", encoding="utf-8")
+    """Measures, writes ``json`` after every row if a file is given, and returns what was measured.
+
+    ``beside``: on a CPU also the C++ yardstick, at the sizes of PBF.
+    """
+    backend.start(device, threads)
+    rounds = rounds or ROUNDS
+    names = solvers or list(CASES)
+    result = store.opened("stages", _command(solvers, particles, iterations, threads), copy=None, yardstick=None)
+    say("copying")
+    result["copy"] = limits.copying()
+    for name in names:
+        case = CASES[name].with_iterations(iterations)
+        for count in particles or default_particles(name):
+            say(f"{name}: {count:,} particles")
+            result["rows"].append(measure(case, count, result["copy"], device, threads, rounds))
+            store.write(json, result)
+    if "pbf" in names and beside:
+        counts = particles or default_particles("pbf")
+        result["yardstick"], more = _yardstick_rows(counts, device, threads, rounds, say)
+        result["notes"] += more
+    store.write(json, result)
     return result
+
+
+def _command(solvers: list[str] | None, counts: list[int] | None, iterations: int | None, threads: int | None) -> str:
+    parts = ["viscoil bench stages", f"--device {backend.current().device}"]
+    parts += [f"--solver {','.join(solvers)}"] if solvers else []
+    parts += [f"--particles {','.join(map(str, counts))}"] if counts else []
+    parts += [f"--iterations {iterations}"] if iterations else []
+    return " ".join(parts + ([f"--threads {threads}"] if threads else []))

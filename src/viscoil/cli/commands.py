@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -27,10 +27,7 @@ app = App(
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
-bench = App(
-    name="bench", help="Measure speed.", help_epilogue="Examples:\n  viscoil bench stages --particles 20000,100000"
-)
-app.command(bench)
+app.command("viscoil.cli.benches:bench", name="bench", help="Measure speed.")
 
 
 @Parameter(name="*")
@@ -256,6 +253,13 @@ def export(
     results.export(run, to, output, what, frames)
 
 
+app.command(
+    "viscoil.cli.caching:cache", name="cache", help="Show, fill or empty the cache of compiled kernels.",
+    help_epilogue="Examples:\n  viscoil cache\n  viscoil cache --warm dam_break coiling\n  viscoil cache --warm dcpbd\n"
+    "  viscoil cache --clear",
+)  # fmt: skip
+
+
 # --- seeing: each in a file of its own, loaded when it is asked for ----------------------------------------------------
 app.command("viscoil.cli.surfaces:surface", name="surface", help="Compute the surface of the fluid for the frames of a run.")
 app.command("viscoil.cli.renders:render", name="render", help="Make pictures of a run, and a film of them.")
@@ -288,141 +292,3 @@ def validate(
     from viscoil.cli import results
 
     return results.validate(list(cases), quick=quick, plots=plots, as_json=json, machine=machine or Machine())
-
-
-@bench.command(
-    help_epilogue="Examples:\n  viscoil bench stages\n"
-    "  viscoil bench stages --particles 20000,100000 --device cpu --json speed.json"
-)
-def stages(
-    *, solver: str = "pbf", particles: str = "", iterations: int = 4, json: Path | None = None,
-    machine: Machine | None = None,
-) -> Any:  # fmt: skip
-    """Time every stage of a step, beside the PBF paper's table and (on CPUs, where g++ is present) plain C++.
-
-    Parameters
-    ----------
-    solver
-        Name of the method.
-    particles
-        Particle counts, separated by commas; left out: 20000 to 500000 on a CPU, to 1 or 10 million on a GPU.
-    iterations
-        Solver iterations per step.
-    json
-        File for the results.
-    """
-    from viscoil.cli import results
-
-    return results.bench_stages(solver, particles, iterations, json, machine or Machine())
-
-
-@bench.command(
-    name="conformation",
-    help_epilogue="Examples:\n  viscoil bench conformation --device cuda\n"
-    "  viscoil bench conformation --loads interactive --compare",
-)
-def bench_conformation(
-    *, loads: str = "interactive", density: int | None = None, projection: str = "cg", compare: bool = False,
-    json: Path | None = None, machine: Machine | None = None,
-) -> int:  # fmt: skip
-    """Whole frames of viscoelastic fluid at the sizes of Barreiro et al. 2017.
-
-    Parameters
-    ----------
-    loads
-        Which, separated by commas: interactive (15k particles), honey (105k), waffle (80k), million, bears (12M), or all.
-    density
-        Iterations of the density constraint per step; left out: as many as of the velocity projection.
-    projection
-        cg, chebyshev or jacobi.
-    compare
-        Also how long each projection takes until its residual is a hundredth.
-    json
-        File for the results.
-    """
-    from viscoil.cli import results
-
-    return results.bench_conformation(loads, density, projection, compare, json, machine or Machine())
-
-
-@bench.command(
-    name="pvfs",
-    help_epilogue="Examples:\n  viscoil bench pvfs\n  viscoil bench pvfs --loads 1m --device cuda\n"
-    "  viscoil bench pvfs --loads 20k --relaxation coloured,sequential,jacobi",
-)
-def bench_pvfs(
-    *, loads: str = "1k,20k", relaxation: str = "auto", json: Path | None = None, machine: Machine | None = None,
-) -> int:  # fmt: skip
-    """Steps of PVFS (Clavet et al. 2005) with springs, beside the paper's speeds and the fastest CPU code known.
-
-    Parameters
-    ----------
-    loads
-        Which, separated by commas: 1k, 20k (both with springs), 20k_liquid (without), 1m (a million with springs), or all.
-    relaxation
-        auto, coloured, sequential or jacobi; several, separated by commas, are measured one after the other.
-    json
-        File for the results.
-    """
-    from viscoil.cli import results
-
-    return results.bench_pvfs(loads, relaxation, json, machine or Machine())
-
-
-@bench.command(
-    name="iisph",
-    help_epilogue="Examples:\n  viscoil bench iisph --threads 2\n  viscoil bench iisph --loads 1m --device cuda\n"
-    "  viscoil bench iisph --corrections springs,shape_matching --iterations 2",
-)
-def bench_iisph(
-    *, loads: str = "press", corrections: str = "all", iterations: int = 5, json: Path | None = None,
-    machine: Machine | None = None,
-) -> int:  # fmt: skip
-    """Steps of velocity-corrected IISPH (Takahashi et al. 2014): every correction, its share of a step.
-
-    Parameters
-    ----------
-    loads
-        Which, separated by commas: press (a ball of 8.2k particles between plates), 1m (a million on a plane), or all.
-    corrections
-        none, springs, springs_plastic, position_based, shape_matching, separated by commas, or all.
-    iterations
-        Pressure iterations per step, all of them made; the paper has 5 in Fig. 3 and mostly 2 else.
-    json
-        File for the results.
-    """
-    from viscoil.cli import results
-
-    return results.bench_iisph(loads, corrections, iterations, json, machine or Machine())
-
-
-@bench.command(
-    name="export",
-    help_epilogue="Examples:\n  viscoil bench export\n  viscoil bench export --particles 20000 --frames 50 --formats usd,abc",
-)
-def bench_export(
-    *, particles: int = 100_000, frames: int = 100, formats: str = "", what: str = "particles", json: Path | None = None
-) -> int:
-    """Time, size and memory of exports, each format in a process of its own.
-
-    Parameters
-    ----------
-    particles
-        Particles of the made-up run.
-    frames
-        Its frames.
-    formats
-        Formats, separated by commas; all when left out.
-    what
-        particles, surface or all.
-    json
-        File for the results.
-    """
-    from viscoil.cli import results
-
-    return results.bench_export(particles, frames, formats, what, json)
-
-
-bench.command("viscoil.cli.surfaces:bench", name="surface", help="Time surfaces and ellipsoids.")
-bench.command("viscoil.cli.renders:bench", name="render", help="Time pictures, traced and quick.")
-bench.command("viscoil.cli.live:bench_studio", name="studio", help="Count what the studio gets to a browser, watch its memory.")

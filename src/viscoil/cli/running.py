@@ -80,6 +80,8 @@ def _simulate(scene: Any, path: Path, existing: Any, machine: Any, overwrite: bo
     from viscoil.cli.progress import report
     from viscoil.io.execute import execute
     from viscoil.io.run import Run
+    from viscoil.particles import allocated
+    from viscoil.scene.size import readable
     from viscoil.simulate import Simulation
 
     simulation = Simulation(scene, device=machine.device, threads=machine.threads)
@@ -88,8 +90,10 @@ def _simulate(scene: Any, path: Path, existing: Any, machine: Any, overwrite: bo
     with report() as progress:
         outcome = execute(simulation, folder, scene.time.frames, progress)
     print(outcome.message)
+    held, particles = allocated(), max(simulation.particles, 1)
     show.pairs(
         [
+            ("memory", f"{readable(held)} of arrays, {held / particles:.0f} B per particle"),
             ("frames", path / "frames" / "frames.vtkhdf.series"),
             ("numbers", path / "metrics.csv"),
             ("scene", path / "scene.toml"),
@@ -168,12 +172,13 @@ def _shown(folder: Path, path: Path, scene: Any) -> list[tuple[str, Any]]:
 
 def doctor(machine: Any) -> int:
     """Versions, device, memory, and whether a kernel ran; 1 when it did not."""
-    from viscoil import backend
+    from viscoil import backend, native
     from viscoil.scene.size import available_memory, readable
 
     check_machine(machine)
     backend.start(machine.device, machine.threads)
     found = backend.describe()
     memory = available_memory()
-    show.pairs([*found.items(), ("memory free", readable(memory) if memory else "unknown")])
+    found |= {"compiled passes": native.describe(), "memory free": readable(memory) if memory else "unknown"}
+    show.pairs(list(found.items()))
     return 0 if found["kernel ran"] else 1

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
+from viscoil import transfer
 from viscoil.particles import Floats, Matrices, Particles, Vectors, allocate_array, mat3, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.smoothing import cubic_gradient
@@ -68,7 +69,7 @@ def substances_of(
     if into is None or into.viscosity.shape[0] != len(materials):
         into = Substances(**{name: allocate_array(qd.f32, len(materials)) for name in rows})
     for name, values in rows.items():
-        getattr(into, name).from_numpy(values)
+        transfer.write(getattr(into, name), values)
     return into, bool((rows["modulus"] > 0).any() or (rows["relaxation"] > 0).any())
 
 

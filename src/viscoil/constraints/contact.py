@@ -19,6 +19,14 @@ from viscoil.solids.sdf import Parts, Solids, distance, normal
 
 
 @qd.func
+def may_touch(clear: qd.f32, radius: qd.f32) -> bool:
+    """Whether somebody at least ``clear`` [m] away from all solids may be within the contact radius of one.
+
+    A tenth more than that, since distances are rounded. Nobody crosses a wall without coming so close."""
+    return clear < 1.1 * radius
+
+
+@qd.func
 def trace(solid: qd.i32, a: vec3, b: vec3, radius: qd.f32, solids: Solids, parts: Parts) -> qd.f32:
     """Share of the path a → b up to the first touch, 1 when there is none. A touch is a quarter radius off the surface.
 

@@ -25,7 +25,8 @@ from typing import Any
 import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
+from viscoil.sph.neighbors import NeighborList, Torus, entry, fetch_share, lanes, separation, team_sum, team_vector, turns
+from viscoil.sph.records import Records, record, vector_of
 from viscoil.sph.smoothing import density_weight, poly6, spiky_gradient
 
 
@@ -38,6 +39,10 @@ class DensityNumbers:
     repulsion: Floats  # k of eq. 13 in units of λ [m²]
     reference: Floats  # 1/W(Δq) [m³]
     unilateral: Ints  # 1: only compression is corrected, C ← max(C, 0)
+    share: Floats  # ε is at least this share of the squared gradients it softens
+    stride: Floats  # this and the next two belong to acceleration.py: 1/κ_max
+    warm: Floats  # share of the last step's multipliers to start from
+    square: Floats  # Δt² [s²]
 
 
 JACOBI_LIMIT = 1.2  # share of the stiffest mode an iteration may correct: 4/3 less room for disorder (see PBF.relaxation)
@@ -48,13 +53,19 @@ def stable_relaxation(lattice: Any, limit: float = JACOBI_LIMIT) -> float:
     return max(0.1, lattice.stiffest_mode / limit - 1)
 
 
-def plain_density(uploaded: Any, world: Any, unilateral: bool = True) -> Any:
-    """DensityNumbers without artificial pressure, for methods that only want to be incompressible.
+def plain_values(world: Any, unilateral: bool = True, **more: float) -> dict[str, float]:
+    """Values of DensityNumbers without artificial pressure, for methods that only want to be incompressible.
 
-    ``unilateral``: compression only, because thin ropes have no full neighbourhood.
+    ``unilateral``: compression only, because thin ropes have no full neighbourhood. ``more``: what is different.
     """
     softness = stable_relaxation(world.lattice) * world.lattice.gradient_square
-    return uploaded.set(support=world.support, softness=softness, repulsion=0.0, reference=1.0, unilateral=int(unilateral))
+    numbers = {"support": world.support, "softness": softness, "repulsion": 0.0, "reference": 1.0, "share": 0.0}
+    return numbers | {"unilateral": int(unilateral)} | more
+
+
+def plain_density(uploaded: Any, world: Any, unilateral: bool = True, **more: float) -> Any:
+    """The same on the device."""
+    return uploaded.set(**plain_values(world, unilateral, **more))
 
 
 @qd.func
@@ -83,24 +94,25 @@ def bound(i: qd.i32, j: qd.i32, p: Particles, h: qd.f32):
 
 @qd.func
 def multiplier_of(
-    i: qd.i32, p: Particles, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers, wall: qd.f32,
-    toward: vec3, kernel: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template() = False,
+    i: qd.i32, count: qd.i32, p: Particles, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
+    wall: qd.f32, toward: vec3, member: qd.i32, team: qd.template(), kernel: qd.template(), uniform: qd.template(),
+    periodic: qd.template(), bodied: qd.template(),
 ):  # fmt: skip
     """(λ_i of eq. 11, max(C_i, 0)) of a moving particle; ``wall`` and ``toward``: density of the walls and its gradient.
 
-    ``first``: where in x the particles begin. ``uniform``: all share one volume and one mass; neighbours' are not read.
+    ``first``: where in x the particles begin. ``uniform``: all share one volume and one mass; neighbours' are not read. The
+    members of a ``team`` share the ``count`` neighbours, and all of them know the result.
     """
     h = c.support[0]
     xi = x[first + i]
     volume = p.volume[i]
     mobility = p.inverse_mass[i]
-    density = volume * density_weight(0.0, h, kernel) + wall
-    own = toward
+    density = 0.0
+    own = vec3(0.0)
     squares = 0.0
     lengths = 0.0  # the same without masses
-    count = near.count[i]
-    for batch in range(batches(count)):
-        some = fetch(near, i, count, batch)
+    for turn in range(turns(count, team)):
+        some = fetch_share(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
             j = some[lane]
             d = separation(xi, x[first + j], torus, periodic)
@@ -121,15 +133,60 @@ def multiplier_of(
             squares += mobility * gradient.dot(gradient)
             if qd.static(not uniform):
                 lengths += gradient.dot(gradient)
-    excess = density - 1.0
-    error = qd.max(excess, 0.0)
-    if c.unilateral[0] == 1:
-        excess = error
+    density = team_sum(density, team) + p.volume[i] * density_weight(0.0, h, kernel) + wall
+    own = toward + team_vector(own, team)
+    squares = team_sum(squares, team)
+    if qd.static(not uniform):
+        lengths = team_sum(lengths, team)
     # ε was made for inverse masses of 1. Among lighter particles, which move more, it must grow with them.
     softness = c.softness[0] * p.inverse_mass[i]
     if qd.static(not uniform):
         softness = qd.max(softness, c.softness[0] * squares / qd.max(lengths, 1e-30))
-    return -excess / (squares + p.inverse_mass[i] * own.dot(own) + softness), error
+    return _multiplier(density, squares + p.inverse_mass[i] * own.dot(own), softness, c)
+
+
+@qd.func
+def _multiplier(density: qd.f32, stiffness: qd.f32, softness: qd.f32, c: DensityNumbers):
+    """(λ of eq. 11, max(C, 0)) from a density, relative to that at rest, and the sum of squared gradients."""
+    excess = density - 1.0
+    error = qd.max(excess, 0.0)
+    if c.unilateral[0] == 1:
+        excess = error
+    return -excess / (stiffness + qd.max(softness, c.share[0] * stiffness)), error
+
+
+@qd.func
+def multiplier_by_records(
+    i: qd.i32, count: qd.i32, p: Particles, r: Records, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
+    wall: qd.f32, toward: vec3, member: qd.i32, team: qd.template(), kernel: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """:func:`multiplier_of` where all have one volume and mass: records ``first`` and following hold the places."""
+    h = c.support[0]
+    own = record(r, first + i)
+    xi = vector_of(own)
+    density = 0.0
+    slopes = vec3(0.0)
+    squares = 0.0
+    for turn in range(turns(count, team)):
+        some = fetch_share(near, i, count, turn, member, team, False)
+        for lane in qd.static(range(lanes())):
+            j = some[lane]
+            other = record(r, first + j)
+            d = separation(xi, vector_of(other), torus, periodic)
+            r2 = d.dot(d)
+            slope = spiky_gradient(r2, h)
+            weight = density_weight(r2, h, kernel)
+            if qd.static(lanes() > 1):
+                weight = qd.select(j == i, 0.0, weight)
+            density += weight
+            slopes += slope * d
+            squares += slope * slope * r2
+    volume = p.volume[i]
+    mobility = p.inverse_mass[i]
+    density = volume * (team_sum(density, team) + density_weight(0.0, h, kernel)) + wall
+    gradient = toward + volume * team_vector(slopes, team)
+    stiffness = mobility * (volume * volume * team_sum(squares, team) + gradient.dot(gradient))
+    return _multiplier(density, stiffness, c.softness[0] * mobility, c)
 
 
 @qd.func(requires_top_level=True)
@@ -144,7 +201,7 @@ def multipliers(
         multiplier[i] = 0.0
         if p.inverse_mass[i] > 0.0:
             value, left = multiplier_of(
-                i, p, x, 0, near, torus, c, wall[i], wall_gradient[i], kernel, uniform, periodic, bodied
+                i, near.count[i], p, x, 0, near, torus, c, wall[i], wall_gradient[i], 0, 1, kernel, uniform, periodic, bodied
             )
             multiplier[i] = value
             error[i] = left
@@ -162,20 +219,22 @@ def pair_weight(
     reference: qd.f32, power: qd.template(),
 ) -> qd.f32:  # fmt: skip
     """λ_i V_j + λ_j V_i + s_ij V_j for multipliers ``own``, ``other`` and volumes ``volume``, ``other_volume``."""
-    strength = -repulsion
-    ratio = poly6(r2, h) * reference
-    for _ in qd.static(range(power)):
-        strength *= ratio
+    strength = 0.0
+    if qd.static(power > 0):
+        strength = -repulsion
+        ratio = poly6(r2, h) * reference
+        for _ in qd.static(range(power)):
+            strength *= ratio
     return (own + strength) * other_volume + other * volume
 
 
 @qd.func
 def correction_of(
-    i: qd.i32, p: Particles, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
-    multiplier: Floats, toward: vec3, power: qd.template(), uniform: qd.template(), periodic: qd.template(),
-    bodied: qd.template() = False,
+    i: qd.i32, count: qd.i32, p: Particles, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
+    multiplier: Floats, toward: vec3, member: qd.i32, team: qd.template(), power: qd.template(), uniform: qd.template(),
+    periodic: qd.template(), bodied: qd.template(),
 ) -> vec3:  # fmt: skip
-    """Δx_i of eq. 14 of a moving particle; ``power`` is n of eq. 13.
+    """Δx_i of eq. 14 of a moving particle; ``power`` is n of eq. 13, 0 without artificial pressure.
 
     Coincident neighbours, which need a direction made up for them, are only counted at first and treated in a second
     loop that hardly ever runs: without a rare branch the compiler makes vector instructions of the first.
@@ -189,33 +248,85 @@ def correction_of(
     own = multiplier[i]
     volume = p.volume[i]
     other = volume
-    number = 0
-    total = own * toward
-    count = near.count[i]
-    for batch in range(batches(count)):
-        some = fetch(near, i, count, batch)
+    number = 0.0
+    total = vec3(0.0)
+    for turn in range(turns(count, team)):
+        some = fetch_share(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
             j = some[lane]
             d = separation(xi, x[first + j], torus, periodic)
             r2 = d.dot(d)
-            number += qd.select(r2 < touching, 1, 0)
+            number += qd.select(r2 < touching, 1.0, 0.0)
             if qd.static(not uniform):
                 other = p.volume[j]
-                repulsion = pair_repulsion(c.repulsion[0], w, p.inverse_mass[j])
+                if qd.static(power > 0):
+                    repulsion = pair_repulsion(c.repulsion[0], w, p.inverse_mass[j])
             weight = pair_weight(own, volume, multiplier[j], other, r2, h, repulsion, reference, power)
             if qd.static(bodied):
                 together, _at_rest = bound(i, j, p, h)
                 weight = qd.select(together == 1, 0.0, weight)
             total += weight * spiky_gradient(r2, h) * d
-    if number > batches(count) * qd.static(lanes()) - count:  # what fills up the last batch lies at distance zero
-        for k in range(count):
-            j = near.index[i * near.row[0] + k * near.column[0]]
-            d = separation(xi, x[first + j], torus, periodic)
+    total = own * toward + team_vector(total, team)
+    if team_sum(number, team) > _filled(count, team) + 0.5:
+        total += _parting(i, count, p, x, first, near, torus, c, multiplier, power, periodic)
+    return w * total
+
+
+@qd.func
+def _filled(count: qd.i32, team: qd.template()) -> qd.i32:
+    """Neighbours that only fill up the last fetches; they lie at distance zero."""
+    return turns(count, team) * qd.static(lanes() * team) - count
+
+
+@qd.func
+def _parting(
+    i: qd.i32, count: qd.i32, p: Particles, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
+    multiplier: Floats, power: qd.template(), periodic: qd.template(),
+) -> vec3:  # fmt: skip
+    """What neighbours at the very place of particle i add to its sum of eq. 14, each in a direction made up for the two."""
+    h = c.support[0]
+    total = vec3(0.0)
+    for k in range(count):
+        j = entry(near, i, k)
+        d = separation(x[first + i], x[first + j], torus, periodic)
+        r2 = d.dot(d)
+        if r2 < 1e-12 * h * h:
+            repulsion = pair_repulsion(c.repulsion[0], p.inverse_mass[i], p.inverse_mass[j])
+            weight = pair_weight(
+                multiplier[i], p.volume[i], multiplier[j], p.volume[j], r2, h, repulsion, c.reference[0], power
+            )
+            total += weight * spiky_gradient(r2, h) * (coincident(p.id[i], p.id[j], h) - d)
+    return total
+
+
+@qd.func
+def correction_by_records(
+    i: qd.i32, count: qd.i32, p: Particles, r: Records, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus,
+    c: DensityNumbers, multiplier: Floats, toward: vec3, member: qd.i32, team: qd.template(), power: qd.template(),
+    periodic: qd.template(),
+) -> vec3:  # fmt: skip
+    """:func:`correction_of` where all have one volume and mass: records hold places and multipliers."""
+    h = c.support[0]
+    w = p.inverse_mass[i]
+    repulsion = c.repulsion[0] / w
+    reference = c.reference[0]
+    touching = 1e-12 * h * h
+    own = record(r, first + i)
+    xi = vector_of(own)
+    number = 0.0
+    total = vec3(0.0)
+    for turn in range(turns(count, team)):
+        some = fetch_share(near, i, count, turn, member, team, False)
+        for lane in qd.static(range(lanes())):
+            other = record(r, first + some[lane])
+            d = separation(xi, vector_of(other), torus, periodic)
             r2 = d.dot(d)
-            if r2 < touching:
-                repulsion = pair_repulsion(c.repulsion[0], w, p.inverse_mass[j])
-                weight = pair_weight(own, volume, multiplier[j], p.volume[j], r2, h, repulsion, reference, power)
-                total += weight * spiky_gradient(r2, h) * (coincident(p.id[i], p.id[j], h) - d)
+            number += qd.select(r2 < touching, 1.0, 0.0)
+            weight = pair_weight(own[3], 1.0, other[3], 1.0, r2, h, repulsion, reference, power)
+            total += weight * spiky_gradient(r2, h) * d
+    total = own[3] * toward + p.volume[i] * team_vector(total, team)
+    if team_sum(number, team) > _filled(count, team) + 0.5:
+        total += _parting(i, count, p, x, first, near, torus, c, multiplier, power, periodic)
     return w * total
 
 
@@ -230,7 +341,7 @@ def corrections(
         correction[i] = vec3(0.0)
         if p.inverse_mass[i] > 0.0:
             correction[i] = correction_of(
-                i, p, x, 0, near, torus, c, multiplier, wall_gradient[i], power, uniform, periodic, bodied
+                i, near.count[i], p, x, 0, near, torus, c, multiplier, wall_gradient[i], 0, 1, power, uniform, periodic, bodied
             )
 
 

@@ -16,79 +16,112 @@ spacings) and a body is a part of that. Chebyshev's iteration needs no more, and
     d ← r/θ,  then  d ← ρ ρ′ d + (2ρ/δ) r,   λ ← λ + d,   θ, δ = half the sum and difference of the bounds,  ρ = 1/(2θ/δ − ρ′)
 
 Residuals are taken from the places themselves, so that turned and stretched bonds count as they are. Both ends of a bond
-get the same impulse: momentum is exact however early the iterations end.
+find the same impulse from the same numbers, with opposite signs: momentum is exact however early the iterations end.
 """
 
 import quadrants as qd
 
 from viscoil.particles import Floats, Particles, Vectors, vec3
-from viscoil.solids.clusters import Clusters, Elastic
+from viscoil.solids.clusters import Clusters, Elastic, bond_of
 from viscoil.sph.neighbors import Torus, separation
+from viscoil.sph.sums import on_gpu
+
+
+def together() -> int:
+    """Bonds whose numbers are fetched before any is written: a GPU waits long for each, and a store ends what it may fetch."""
+    return 6 if on_gpu() else 1
 
 
 @qd.func
-def is_soft(c: qd.i32, b: Clusters) -> qd.i32:
-    """Whether cluster c is soft and there."""
-    return qd.select(b.first_id[c] >= 0, qd.select(b.kind[c] == 1, 1, 0), 0)
-
-
-@qd.func(requires_top_level=True)
-def start_bonds(p: Particles, torus: Torus, b: Clusters, e: Elastic, periodic: qd.template()):
-    """λ = 0, and how long the bonds are at the start of a step."""
-    for k in range(e.number[0]):
-        if is_soft(b.owner[e.a[k]], b) == 1:
-            d = separation(p.position[b.index[e.a[k]]], p.position[b.index[e.b[k]]], torus, periodic)
-            e.before[k] = d.norm() - e.length[k]
-            e.multiplier[k] = 0.0
-    for slot in range(b.number[1]):
-        e.pressure[slot] = 0.0
-
-
-@qd.func
-def _pull(k: qd.i32, x: Vectors, start: qd.i32, dt: qd.f32, turn: qd.i32, w: qd.f32, torus: Torus, b: Clusters, e: Elastic,
-          periodic: qd.template()):  # fmt: skip
-    """Turn number ``turn`` of Chebyshev's iteration for bond k."""
-    c = b.owner[e.a[k]]
-    d = separation(x[start + b.index[e.a[k]]], x[start + b.index[e.b[k]]], torus, periodic)
-    r = d.norm()
+def plan_turns(c: qd.i32, w: qd.f32, dt: qd.f32, e: Elastic):
+    """Factors of Chebyshev's iteration for a cluster of inverse mass w."""
     ratio = e.damping[c] / dt
     low = e.compliance[c] / (dt * dt)
     half = 6.3 * w * (1.0 + ratio)  # 12 w/2, and a twentieth more for what is bent
     centre = low + half
     rho = half / centre
-    before = 0.0
-    for _ in range(turn):
+    e.pace[24 * c] = 0.0
+    e.pace[24 * c + 1] = 1.0 / centre
+    for turn in range(1, 12):
         before = rho
         rho = 1.0 / (2.0 * centre / half - before)
-    residual = -(1.0 + ratio) * (r - e.length[k]) + ratio * e.before[k] - low * e.multiplier[k]
-    change = residual / centre
-    if turn > 0:
-        change = rho * before * e.stride[k] + (2.0 * rho / half) * residual
-    e.stride[k] = change
-    e.multiplier[k] += change
-    e.impulse[k] = (change / qd.max(r, 1e-6 * e.length[k])) * d
+        e.pace[24 * c + 2 * turn] = rho * before
+        e.pace[24 * c + 2 * turn + 1] = 2.0 * rho / half
 
 
-@qd.func(requires_top_level=True)
+@qd.func
+def start_bonds(slot: qd.i32, p: Particles, torus: Torus, b: Clusters, e: Elastic, periodic: qd.template()):
+    """λ = 0, and how long the bonds of a slot are at the start of a step."""
+    x = p.position[b.index[slot]]
+    for number in range(18):
+        k = bond_of(slot, number, b)
+        d = separation(x, p.position[b.index[e.partner[k]]], torus, periodic)
+        e.before[k] = d.norm() - e.length[k]
+        e.multiplier[k] = 0.0
+    e.pressure[slot] = 0.0
+
+
+@qd.func
+def _partner_place(
+    slot: qd.i32, half: qd.i32, x: Vectors, start: qd.i32, b: Clusters, e: Elastic, placed: qd.template()
+) -> vec3:
+    """Where a slot is: in its half of ``place``, or still where particles are."""
+    result = vec3(0.0)
+    if qd.static(placed):
+        result = e.place[half * b.number[1] + slot]
+    else:
+        result = x[start + b.index[slot]]
+    return result
+
+
+@qd.func
 def pull_bonds(
-    p: Particles, x: Vectors, start: qd.i32, clear: Floats, dt: qd.f32, torus: Torus, b: Clusters, e: Elastic,
-    turns: qd.template(), periodic: qd.template(),
+    slot: qd.i32, turn: qd.template(), turns: qd.template(), p: Particles, x: Vectors, start: qd.i32, clear: Floats,
+    dt: qd.f32, torus: Torus, b: Clusters, e: Elastic, placed: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """So many turns over all bonds; particles begin at ``start`` in x."""
-    for turn in qd.static(range(turns)):
-        for k in range(e.number[0]):
-            if is_soft(b.owner[e.a[k]], b) == 1:
-                _pull(k, x, start, dt, turn, p.inverse_mass[b.index[e.a[k]]], torus, b, e, periodic)
-        for slot in range(b.number[1]):
-            if is_soft(b.owner[slot], b) == 1:
-                i = b.index[slot]
-                total = vec3(0.0)
-                for place in range(18):
-                    entry = e.row[18 * slot + place]
-                    if entry > 0:
-                        total += e.impulse[entry - 1]
-                    elif entry < 0:
-                        total -= e.impulse[-entry - 1]
-                change = p.inverse_mass[i] * total
-                x[start + i] = x[start + i] + change
-                clear[i] -= change.norm()
+    """One of ``turns`` turns for the bonds of a slot. Before the first one slots are in the first half of ``place``, if
+    ``placed``, else where particles are, from ``start`` in x; after the last one they are there."""
+    c = b.owner[slot]
+    ratio = e.damping[c] / dt
+    low = e.compliance[c] / (dt * dt)
+    along = e.pace[24 * c + 2 * turn]
+    across = e.pace[24 * c + 2 * turn + 1]
+    there = qd.static(placed or turn > 0)
+    own = _partner_place(slot, turn % 2, x, start, b, e, there)
+    total = vec3(0.0)
+    for batch in range(qd.static(18 // together())):
+        first = bond_of(slot, batch * qd.static(together()), b)
+        step = bond_of(slot, batch * qd.static(together()) + 1, b) - first
+        d = qd.Matrix([[0.0 for _ in qd.static(range(3))] for _ in qd.static(range(together()))])
+        length = qd.Vector([0.0 for _ in qd.static(range(together()))])
+        before = qd.Vector([0.0 for _ in qd.static(range(together()))])
+        multiplier = qd.Vector([0.0 for _ in qd.static(range(together()))])
+        stride = qd.Vector([0.0 for _ in qd.static(range(together()))])
+        for lane in qd.static(range(together())):
+            k = first + lane * step
+            to = separation(own, _partner_place(e.partner[k], turn % 2, x, start, b, e, there), torus, periodic)
+            d[lane, 0] = to[0]
+            d[lane, 1] = to[1]
+            d[lane, 2] = to[2]
+            length[lane] = e.length[k]
+            before[lane] = e.before[k]
+            multiplier[lane] = e.multiplier[k]
+            if qd.static(turn > 0):
+                stride[lane] = e.stride[k]
+        for lane in qd.static(range(together())):
+            k = first + lane * step
+            to = vec3(d[lane, 0], d[lane, 1], d[lane, 2])
+            r = to.norm()
+            residual = (1.0 + ratio) * (length[lane] - r) + ratio * before[lane] - low * multiplier[lane]
+            change = along * stride[lane] + across * residual
+            if qd.static(turn + 1 < turns):
+                e.stride[k] = change
+            e.multiplier[k] = multiplier[lane] + change
+            total += (change / qd.max(r, 1e-30)) * to
+    i = b.index[slot]
+    reached = own + p.inverse_mass[i] * total
+    if qd.static(turn + 1 < turns):
+        e.place[(turn + 1) % 2 * b.number[1] + slot] = reached
+    else:
+        clear[i] -= (reached - x[start + i]).norm()
+        x[start + i] = reached

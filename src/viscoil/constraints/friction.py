@@ -16,7 +16,8 @@ import numpy as np
 import quadrants as qd
 
 from viscoil.particles import Floats, Particles, Vectors, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
+from viscoil.sph.neighbors import NeighborList, Torus, fetch_share, lanes, separation, team_sum, team_vector, turns
+from viscoil.sph.records import Records, record, vector_of
 from viscoil.sph.smoothing import cubic_gradient
 
 
@@ -42,32 +43,42 @@ def pair_factor(spacing: float, support: float, volume: float) -> float:
 
 @qd.func
 def divergence(
-    i: qd.i32, u: Vectors, x: Vectors, p: Particles, near: NeighborList, torus: Torus, h: qd.f32,
-    uniform: qd.template(), periodic: qd.template(),
+    i: qd.i32, count: qd.i32, u: Vectors, x: Vectors, p: Particles, near: NeighborList, torus: Torus, h: qd.f32,
+    member: qd.i32, team: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ) -> qd.f32:  # fmt: skip
-    """div u_i [1/s]; exactly 0 for rigid motion. ``uniform``: all volumes are the same, and need not be read."""
+    """div u_i [1/s] from ``count`` neighbours; exactly 0 for rigid motion. ``uniform``: volumes are all the same, not read.
+
+    The members of a ``team`` share the neighbours, and all of them know the sum."""
     total = 0.0
     xi = x[i]
     ui = u[i]
     volume = p.volume[i]
-    count = near.count[i]
-    for batch in range(batches(count)):
-        some = fetch(near, i, count, batch)
+    for turn in range(turns(count, team)):
+        some = fetch_share(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
             j = some[lane]
             d = separation(xi, x[j], torus, periodic)
             if qd.static(not uniform):
                 volume = p.volume[j]
             total += volume * cubic_gradient(d.dot(d), h) * d.dot(u[j] - ui)
-    return total
+    return team_sum(total, team)
+
+
+@qd.func
+def _both(own: qd.f32, other: qd.f32) -> qd.f32:
+    """Twice the viscosity between two, see :func:`friction` for those of solids."""
+    mixed = 2.0 * (qd.max(own, 0.0) * qd.max(-other, 0.0) + qd.max(other, 0.0) * qd.max(-own, 0.0))
+    return qd.select(qd.min(own, other) < 0.0, mixed, own + other)
 
 
 @qd.func
 def friction(
-    i: qd.i32, u: Vectors, x: Vectors, p: Particles, near: NeighborList, torus: Torus, h: qd.f32, c: qd.f32,
-    viscosity: Floats, bulk: Floats, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
+    i: qd.i32, count: qd.i32, u: Vectors, x: Vectors, p: Particles, near: NeighborList, torus: Torus, h: qd.f32, c: qd.f32,
+    viscosity: Floats, bulk: Floats, member: qd.i32, team: qd.template(), uniform: qd.template(), even: qd.template(),
+    periodic: qd.template(),
 ) -> vec3:  # fmt: skip
     """f_i/V_i [m/s²] of the velocities u; ``viscosity`` ν and ``bulk`` q per particle. ``even``: one ν for all.
+    ``count``, ``team`` as in :func:`divergence`.
 
     Negative viscosities belong to solids: fluid rubs against a boundary sample (−1) as against itself, against a particle solid
     with that share of its own viscosity, and solids do not rub against each other.
@@ -81,9 +92,8 @@ def friction(
     own = viscosity[i]
     rub = 2.0 * half * own
     smallest = 1e-6 * h * h
-    count = near.count[i]
-    for batch in range(batches(count)):
-        some = fetch(near, i, count, batch)
+    for turn in range(turns(count, team)):
+        some = fetch_share(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
             j = some[lane]
             d = separation(xi, x[j], torus, periodic)
@@ -91,9 +101,56 @@ def friction(
             if qd.static(not uniform):
                 volume = p.volume[j]
             if qd.static(not even):
-                other = viscosity[j]
-                mixed = 2.0 * (qd.max(own, 0.0) * qd.max(-other, 0.0) + qd.max(other, 0.0) * qd.max(-own, 0.0))
-                rub = half * qd.select(qd.min(own, other) < 0.0, mixed, own + other)
+                rub = half * _both(own, viscosity[j])
             pair = rub * d.dot(ui - u[j]) / qd.max(r2, smallest)
             total += (volume * cubic_gradient(r2, h) * (pair + q + bulk[j])) * d
-    return total
+    return team_vector(total, team)
+
+
+# --- the same where all have one volume, from records 2j = (x, q) and 2j + 1 = (u, ν) ------------------------------------
+@qd.func
+def divergence_by_records(
+    i: qd.i32, count: qd.i32, r: Records, volume: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, member: qd.i32,
+    team: qd.template(), periodic: qd.template(),
+) -> qd.f32:  # fmt: skip
+    """:func:`divergence`."""
+    total = 0.0
+    there = record(r, 2 * i)
+    fast = record(r, 2 * i + 1)
+    xi = vector_of(there)
+    ui = vector_of(fast)
+    for turn in range(turns(count, team)):
+        some = fetch_share(near, i, count, turn, member, team, False)
+        for lane in qd.static(range(lanes())):
+            a = record(r, 2 * some[lane])
+            b = record(r, 2 * some[lane] + 1)
+            d = separation(xi, vector_of(a), torus, periodic)
+            total += cubic_gradient(d.dot(d), h) * d.dot(vector_of(b) - ui)
+    return volume * team_sum(total, team)
+
+
+@qd.func
+def friction_by_records(
+    i: qd.i32, count: qd.i32, r: Records, volume: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, c: qd.f32,
+    member: qd.i32, team: qd.template(), even: qd.template(), periodic: qd.template(),
+) -> vec3:  # fmt: skip
+    """:func:`friction`."""
+    total = vec3(0.0)
+    there = record(r, 2 * i)
+    fast = record(r, 2 * i + 1)
+    xi = vector_of(there)
+    ui = vector_of(fast)
+    rub = c * fast[3]
+    smallest = 1e-6 * h * h
+    for turn in range(turns(count, team)):
+        some = fetch_share(near, i, count, turn, member, team, False)
+        for lane in qd.static(range(lanes())):
+            a = record(r, 2 * some[lane])
+            b = record(r, 2 * some[lane] + 1)
+            d = separation(xi, vector_of(a), torus, periodic)
+            r2 = d.dot(d)
+            if qd.static(not even):
+                rub = 0.5 * c * _both(fast[3], b[3])
+            pair = rub * d.dot(ui - vector_of(b)) / qd.max(r2, smallest)
+            total += (cubic_gradient(r2, h) * (pair + there[3] + a[3])) * d
+    return volume * team_vector(total, team)

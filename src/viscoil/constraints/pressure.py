@@ -14,6 +14,10 @@ which is the published iteration (Σ d_ij p_j and b_i) with its sums collected: 
 stay where they are at the start of the step, so all that walls contribute is summed up once, in
 :func:`feel_walls`, which also takes boundary samples off the lists: the iterations meet fluid only.
 
+What a nozzle leads (w < 0) goes its way whatever pushes it, and has no pressure of its own: most of its neighbours are led as
+well and cannot yield, so the few free ones in sight would be thrown away to make up for all of them. Free particles feel it by
+their own pressure, through G, and count it as free in A, which then is a little larger than needed, never smaller.
+
 Bodies that fluid can move take part in the iterations (strong coupling: exchanged once a step, the push on a light body would
 throw it farther than the fluid it displaces). Their part b_i of g_i gives particles the impulses q_i = −Δt P_i b_i, in units of
 the first material's particles, and how they move is part of the density:
@@ -30,13 +34,14 @@ from dataclasses import dataclass
 import quadrants as qd
 
 from viscoil import backend
+from viscoil.constraints.acceleration import pace
 from viscoil.constraints.walls import wall_motion_with_bodies
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.coupling import Bodies, add_contact, add_push, lever_at_start, way_of
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.smoothing import cubic, cubic_gradient
-from viscoil.sph.sums import Sums, chunk_totals, grand_total, hand_in, padded, workers
+from viscoil.sph.sums import Sums, chunk_totals, grand_total, hand_in, workers
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class PressureNumbers:
     movers: Ints  # fluid particles
     iterations: Ints  # most iterations
     least: Ints  # fewest iterations
+    stride: Floats  # 1/κ_max of acceleration.py, 0 without momentum
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,7 @@ class PressureField:
     diagonal: Floats  # −A/Δt² [1/m²]
     source: Floats  # δ̃ − 1
     pressure: Floats  # P [m²/s²]
+    change: Floats  # what the last iteration changed it by [m²/s²]
     acceleration: Vectors  # a [m/s²]
     wall: Floats  # part of walls in δ
     toward: Vectors  # g [1/m]
@@ -270,7 +277,7 @@ def weigh(
             own = p.volume[i]
             mobility = qd.max(p.inverse_mass[i], 0.0)
             volume = own
-            other = mobility
+            other = mobility  # of neighbours; led particles need none
             density = own * cubic(0.0, h)
             gradient = vec3(0.0)
             squares = 0.0
@@ -283,7 +290,7 @@ def weigh(
                 r2 = d.dot(d)
                 if qd.static(not uniform):
                     volume = p.volume[j]
-                    other = qd.max(p.inverse_mass[j], 0.0)
+                    other = qd.abs(p.inverse_mass[j])
                 slope = volume * cubic_gradient(r2, h) * d
                 density += volume * cubic(r2, h)
                 gradient += slope
@@ -299,7 +306,7 @@ def weigh(
                         _brake_bodies(i, xi, c.dt[0] * c.wall_viscosity[0] / density, p, c, f, solids, bodies)
             f.density[i] = density
             f.gradient[i] = gradient
-            f.diagonal[i] = mobility * gradient.dot(gradient) + own * squares
+            f.diagonal[i] = qd.select(mobility > 0.0, mobility * gradient.dot(gradient) + own * squares, 0.0)
 
 
 @qd.func(requires_top_level=True)
@@ -357,12 +364,14 @@ def accelerations(
 
 @qd.func(requires_top_level=True)
 def relax(
-    p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: PressureNumbers, f: PressureField, sums: Sums,
-    solids: Solids, bodies: Bodies, coupled: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    p: Particles, x: Vectors, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus, c: PressureNumbers,
+    f: PressureField, sums: Sums, solids: Solids, bodies: Bodies, coupled: qd.template(), uniform: qd.template(),
+    periodic: qd.template(),
 ):  # fmt: skip
-    """One step of the relaxed Jacobi iteration; hands in what compression there was before it."""
+    """One step of the relaxed Jacobi iteration, or of one with momentum; hands in what compression there was before it.
+    ``full`` = padded(n)."""
     qd.loop_config(block_dim=256)
-    for i in range(padded(n)):
+    for i in range(full):
         report = vec3(0.0)
         if i < n:
             h = c.support[0]
@@ -372,9 +381,16 @@ def relax(
                 if qd.static(coupled):
                     excess += _squeeze(i, x[i], f, solids, bodies)
                 stiffness = c.dt[0] * c.dt[0] * qd.max(f.diagonal[i], 1e-30)
+                mu, omega = pace(qd.cast(f.used[0] + 1, qd.f32))
+                hurried = c.stride[0] > 0.0
+                gain = qd.select(hurried, omega * c.stride[0], c.relaxation[0])
+                last = 0.0
+                if hurried and f.used[0] > 0:
+                    last = f.change[i]
                 value = 0.0
-                if f.diagonal[i] * h * h > 1e-6:  # not alone in space
-                    value = qd.max(f.pressure[i] + c.relaxation[0] * excess / stiffness, 0.0)
+                if f.diagonal[i] * h * h > 1e-6:  # neither alone in space nor led
+                    value = qd.max(f.pressure[i] + mu * last + gain * excess / stiffness, 0.0)
+                f.change[i] = value - f.pressure[i]
                 f.pressure[i] = value
                 if qd.static(coupled):
                     _lean_on_bodies(i, x[i], p, c, f, solids, bodies)

@@ -21,15 +21,10 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Particles, Vectors, mat3, vec3
 from viscoil.solids.clusters import Clusters
+from viscoil.solids.teams import add_up, chunks_for, crew, crews, end_of, hand_over, pace, whole
 from viscoil.sph.neighbors import Torus, separation
 from viscoil.sph.rotation import rotation_near, turned, vec4, whole_turn
-from viscoil.sph.sums import team_total, workers
-
-
-@qd.func
-def _is_rigid(c: qd.i32, b: Clusters) -> qd.i32:
-    """Whether cluster c is rigid and there."""
-    return qd.select(b.first_id[c] >= 0, qd.select(b.kind[c] == 0, 1, 0), 0)
+from viscoil.sph.sums import workers
 
 
 @qd.func
@@ -50,183 +45,318 @@ def turn_of(q: vec4) -> vec3:
 
 
 @qd.func
-def _team_matrix(m: mat3) -> mat3:
-    """Sum of m over a team, in its first thread."""
-    x = team_total(vec3(m[0, 0], m[0, 1], m[0, 2]))
-    y = team_total(vec3(m[1, 0], m[1, 1], m[1, 2]))
-    z = team_total(vec3(m[2, 0], m[2, 1], m[2, 2]))
-    return mat3(x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2])
+def _is_first(chunk: qd.i32, place: qd.i32, b: Clusters) -> qd.i32:
+    """Whether this thread is the one of its cluster that writes down what all of them found."""
+    return qd.select(b.chunk[b.chunk_cluster[chunk]] == chunk, qd.select(place == 0, 1, 0), 0)
+
+
+@qd.func
+def _origin(chunk: qd.i32, x: Vectors, start: qd.i32, b: Clusters) -> vec3:
+    """Place of a cluster's first member: what distances are counted from, so that sums keep their digits."""
+    return x[start + b.index[b.begin[b.chunk_cluster[chunk]]]]
+
+
+@qd.func
+def _members(chunk: qd.i32, b: Clusters) -> qd.f32:
+    c = b.chunk_cluster[chunk]
+    return qd.cast(b.begin[c + 1] - b.begin[c], qd.f32)
+
+
+@qd.func
+def _frame(count: qd.f32, first: vec3, xx: vec3, xy: vec3):
+    """(centre from the origin [m], inverse inertia [1/m²]) from the sums of d, of d_x² …, and of d_x d_y, d_x d_z, d_y d_z."""
+    c = first / count
+    s = mat3(xx[0], xy[0], xy[1], xy[0], xx[1], xy[2], xy[1], xy[2], xx[2]) - count * c.outer_product(c)
+    size = qd.max(s.trace(), 1e-30)
+    # A line of particles has no inertia about itself: it does not turn there either way.
+    inertia = (1.0 + 1e-6) * qd.Matrix.identity(qd.f32, 3) - s / size
+    return c, inertia.inverse() / size
+
+
+@qd.func
+def _sum_motion(chunk: qd.i32, place: qd.i32, x: Vectors, v: Vectors, torus: Torus, b: Clusters, periodic: qd.template()):
+    """Sums for centre, inertia, velocity and spin of a rigid body with members at x that move with v."""
+    first = vec3(0.0)
+    squares = vec3(0.0)
+    products = vec3(0.0)
+    linear = vec3(0.0)
+    angular = vec3(0.0)
+    slot = b.chunk_slot[chunk] + place
+    end = end_of(chunk, b)
+    origin = _origin(chunk, x, 0, b)
+    while slot < end:
+        i = b.index[slot]
+        d = separation(x[i], origin, torus, periodic)
+        u = v[i]
+        first += d
+        squares += d * d
+        products += vec3(d[0] * d[1], d[0] * d[2], d[1] * d[2])
+        linear += u
+        angular += d.cross(u)
+        slot += qd.static(workers())
+    value = qd.Vector([
+        first[0], first[1], first[2], squares[0], squares[1], squares[2], products[0], products[1], products[2],
+        linear[0], linear[1], linear[2], angular[0], angular[1], angular[2],
+    ])  # fmt: skip
+    hand_over(chunk, place, value, 15, b)
+
+
+@qd.func
+def _motion(chunk: qd.i32, place: qd.i32, b: Clusters):
+    """(centre from the origin, inverse inertia, velocity, spin) of the body from these sums: both momenta stay."""
+    t = whole(chunk, place, 15, b)
+    count = _members(chunk, b)
+    centre, inverse = _frame(count, vec3(t[0], t[1], t[2]), vec3(t[3], t[4], t[5]), vec3(t[6], t[7], t[8]))
+    linear = vec3(t[9], t[10], t[11])
+    spin = inverse @ (vec3(t[12], t[13], t[14]) - centre.cross(linear))
+    return centre, inverse, linear / count, spin
 
 
 @qd.func(requires_top_level=True)
-def fit_centres(p: Particles, x: Vectors, torus: Torus, b: Clusters, periodic: qd.template()):
-    """Centre and inverse inertia of every rigid body with its members at x."""
+def fit_and_stiffen(x: Vectors, v: Vectors, torus: Torus, b: Clusters, periodic: qd.template()):
+    """Replaces the velocities v of every rigid body's members by the rigid motion nearest to them. Centres and inertias of
+    the bodies with members at x are remembered."""
     qd.loop_config(block_dim=256)
-    for worker in range(b.number[0] * qd.static(workers())):
-        c = worker // qd.static(workers())
-        first = vec3(0.0)
-        square = mat3(0.0)
-        count = 0.0
-        if _is_rigid(c, b) == 1:
-            origin = x[b.index[b.begin[c]]]
-            count = qd.cast(b.begin[c + 1] - b.begin[c], qd.f32)
-            slot = b.begin[c] + worker % qd.static(workers())
-            while slot < b.begin[c + 1]:
-                d = separation(x[b.index[slot]], origin, torus, periodic)
-                first += d
-                square += d.outer_product(d)
-                slot += qd.static(workers())
-        first = team_total(first)
-        square = _team_matrix(square)
-        if count > 0.0 and worker % qd.static(workers()) == 0:
-            first /= count
-            s = square - count * first.outer_product(first)
-            size = qd.max(s.trace(), 1e-30)
-            # A line of particles has no inertia about itself: it does not turn there either way.
-            inertia = (1.0 + 1e-6) * qd.Matrix.identity(qd.f32, 3) - s / size
-            b.centre[c] = x[b.index[b.begin[c]]] + first
-            b.inverse[c] = inertia.inverse() / size
-            b.turn[c] = vec4(0.0, 0.0, 0.0, 1.0)
-
-
-@qd.func(requires_top_level=True)
-def fit_twists(p: Particles, x: Vectors, v: Vectors, torus: Torus, b: Clusters, periodic: qd.template()):
-    """Velocity and spin of every rigid body from places x, whose centres are known, and velocities v: linear and angular
-    momentum stay."""
+    for worker in range(crew(b, True, False)):
+        chunk = worker // qd.static(pace())
+        place = worker % qd.static(pace())
+        while chunk < chunks_for(place, b.number[2]):
+            _sum_motion(chunk, place, x, v, torus, b, periodic)
+            chunk += qd.static(crews())
+    add_up(b)
     qd.loop_config(block_dim=256)
-    for worker in range(b.number[0] * qd.static(workers())):
-        c = worker // qd.static(workers())
-        linear = vec3(0.0)
-        angular = vec3(0.0)
-        count = 0.0
-        if _is_rigid(c, b) == 1:
-            centre = b.centre[c]
-            count = qd.cast(b.begin[c + 1] - b.begin[c], qd.f32)
-            slot = b.begin[c] + worker % qd.static(workers())
-            while slot < b.begin[c + 1]:
+    for worker in range(crew(b, True, False)):
+        chunk = worker // qd.static(pace())
+        place = worker % qd.static(pace())
+        while chunk < chunks_for(place, b.number[2]):
+            offset, inverse, velocity, spin = _motion(chunk, place, b)
+            centre = _origin(chunk, x, 0, b) + offset
+            slot = b.chunk_slot[chunk] + place
+            end = end_of(chunk, b)
+            while slot < end:
                 i = b.index[slot]
-                linear += v[i]
-                angular += separation(x[i], centre, torus, periodic).cross(v[i])
+                v[i] = velocity + spin.cross(separation(x[i], centre, torus, periodic))
                 slot += qd.static(workers())
-        linear = team_total(linear)
-        angular = team_total(angular)
-        if count > 0.0 and worker % qd.static(workers()) == 0:
-            b.velocity[c] = linear / count
-            b.spin[c] = b.inverse[c] @ angular
+            if _is_first(chunk, place, b) == 1:
+                b.centre[b.chunk_cluster[chunk]] = centre
+                b.inverse[b.chunk_cluster[chunk]] = inverse
+            chunk += qd.static(crews())
+
+
+@qd.func
+def sum_twist(chunk: qd.i32, place: qd.i32, x: Vectors, v: Vectors, torus: Torus, b: Clusters, periodic: qd.template()):
+    """Sums for the velocity and spin of a rigid body whose members at x, where it was fitted, move with v."""
+    linear = vec3(0.0)
+    angular = vec3(0.0)
+    centre = b.centre[b.chunk_cluster[chunk]]
+    slot = b.chunk_slot[chunk] + place
+    end = end_of(chunk, b)
+    while slot < end:
+        i = b.index[slot]
+        u = v[i]
+        linear += u
+        angular += separation(x[i], centre, torus, periodic).cross(u)
+        slot += qd.static(workers())
+    hand_over(chunk, place, qd.Vector([linear[0], linear[1], linear[2], angular[0], angular[1], angular[2]]), 6, b)
 
 
 @qd.func(requires_top_level=True)
-def stiffen(p: Particles, x: Vectors, v: Vectors, torus: Torus, b: Clusters, periodic: qd.template()):
-    """Replaces the velocities v of every rigid body's members by the rigid motion nearest to them; centres are known."""
-    fit_twists(p, x, v, torus, b, periodic)
-    for slot in range(b.number[1]):
-        c = b.owner[slot]
-        if _is_rigid(c, b) == 1:
-            i = b.index[slot]
-            v[i] = b.velocity[c] + b.spin[c].cross(separation(x[i], b.centre[c], torus, periodic))
+def take_twists(x: Vectors, v: Vectors, torus: Torus, b: Clusters, periodic: qd.template()):
+    """Velocities v of members from these sums: those of the nearest rigid motion."""
+    add_up(b)
+    qd.loop_config(block_dim=256)
+    for worker in range(crew(b, True, False)):
+        chunk = worker // qd.static(pace())
+        place = worker % qd.static(pace())
+        while chunk < chunks_for(place, b.number[2]):
+            t = whole(chunk, place, 6, b)
+            centre = b.centre[b.chunk_cluster[chunk]]
+            velocity = vec3(t[0], t[1], t[2]) / _members(chunk, b)
+            spin = b.inverse[b.chunk_cluster[chunk]] @ vec3(t[3], t[4], t[5])
+            slot = b.chunk_slot[chunk] + place
+            end = end_of(chunk, b)
+            while slot < end:
+                i = b.index[slot]
+                v[i] = velocity + spin.cross(separation(x[i], centre, torus, periodic))
+                slot += qd.static(workers())
+            chunk += qd.static(crews())
+
+
+@qd.func(requires_top_level=True)
+def stiffen(x: Vectors, v: Vectors, torus: Torus, b: Clusters, periodic: qd.template()):
+    """As :func:`fit_and_stiffen`, for other velocities at the same places x."""
+    qd.loop_config(block_dim=256)
+    for worker in range(crew(b, True, False)):
+        chunk = worker // qd.static(pace())
+        place = worker % qd.static(pace())
+        while chunk < chunks_for(place, b.number[2]):
+            sum_twist(chunk, place, x, v, torus, b, periodic)
+            chunk += qd.static(crews())
+    take_twists(x, v, torus, b, periodic)
 
 
 @qd.func(requires_top_level=True)
 def carry_on(
-    p: Particles, dt: qd.f32, gx: qd.f32, gy: qd.f32, gz: qd.f32, torus: Torus, b: Clusters, x: Vectors, second: qd.i32,
+    p: Particles, v: Vectors, dt: qd.f32, gx: qd.f32, gy: qd.f32, gz: qd.f32, torus: Torus, b: Clusters, x: Vectors,
+    falling: qd.template(), twice: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """x_i where the body's motion, as the velocities v of its members say, and gravity (``falling``) take member i in Δt, along
+    an arc; ``twice``: the second half of x gets a copy. From here on shapes are matched."""
+    qd.loop_config(block_dim=256)
+    for worker in range(crew(b, True, False)):
+        chunk = worker // qd.static(pace())
+        place = worker % qd.static(pace())
+        while chunk < chunks_for(place, b.number[2]):
+            _sum_motion(chunk, place, p.position, v, torus, b, periodic)
+            chunk += qd.static(crews())
+    add_up(b)
+    qd.loop_config(block_dim=256)
+    for worker in range(crew(b, True, False)):
+        chunk = worker // qd.static(pace())
+        place = worker % qd.static(pace())
+        while chunk < chunks_for(place, b.number[2]):
+            offset, _inverse, velocity, spin = _motion(chunk, place, b)
+            centre = _origin(chunk, p.position, 0, b) + offset
+            fall = dt * velocity
+            if qd.static(falling):
+                fall += dt * dt * vec3(gx, gy, gz)
+            turn = turn_by(dt * spin)
+            slot = b.chunk_slot[chunk] + place
+            end = end_of(chunk, b)
+            while slot < end:
+                i = b.index[slot]
+                d = separation(p.position[i], centre, torus, periodic)
+                reached = p.position[i] + fall + (turned(turn, d) - d)
+                x[i] = reached
+                if qd.static(twice):
+                    x[x.shape[0] // 2 + i] = reached
+                slot += qd.static(workers())
+            if _is_first(chunk, place, b) == 1:
+                b.turn[b.chunk_cluster[chunk]] = vec4(0.0, 0.0, 0.0, 1.0)
+            chunk += qd.static(crews())
+
+
+@qd.func
+def sum_shape(
+    chunk: qd.i32, place: qd.i32, p: Particles, x: Vectors, start: qd.i32, torus: Torus, b: Clusters, periodic: qd.template()
+):
+    """The sums of which :func:`take_shape` makes a rigid body; particles begin at ``start`` in x."""
+    weight = 0.0
+    first = vec3(0.0)
+    second = vec3(0.0)
+    product = mat3(0.0)
+    c = b.chunk_cluster[chunk]
+    heavy = qd.max(0.125 * _members(chunk, b), 1.0)
+    slot = b.chunk_slot[chunk] + place
+    end = end_of(chunk, b)
+    origin = _origin(chunk, x, start, b)
+    while slot < end:
+        i = b.index[slot]
+        m = qd.select(b.touched[slot] == 1, heavy, 1.0)
+        d = separation(x[start + i], origin, torus, periodic)
+        r = p.rest[i]
+        weight += m
+        first += m * d
+        second += m * r
+        product += (m * d).outer_product(r)
+        slot += qd.static(workers())
+    value = qd.Vector([
+        weight, first[0], first[1], first[2], second[0], second[1], second[2], product[0, 0], product[0, 1], product[0, 2],
+        product[1, 0], product[1, 1], product[1, 2], product[2, 0], product[2, 1], product[2, 2],
+    ])  # fmt: skip
+    hand_over(chunk, place, value, 16, b)
+    if _is_first(chunk, place, b) == 1:
+        b.start[c] = b.turn[c]
+        b.base[c] = origin
+
+
+@qd.func
+def take_shape(
+    chunk: qd.i32, place: qd.i32, p: Particles, x: Vectors, start: qd.i32, clear: Floats, torus: Torus, b: Clusters,
     periodic: qd.template(),
 ):  # fmt: skip
-    """x_i where the body's motion (as :func:`fit_twists` found it at the present places) and gravity take member i in Δt,
-    along an arc; another copy at x[second + i]."""
-    for slot in range(b.number[1]):
-        c = b.owner[slot]
-        if _is_rigid(c, b) == 1:
-            i = b.index[slot]
-            d = separation(p.position[i], b.centre[c], torus, periodic)
-            fall = dt * (b.velocity[c] + dt * vec3(gx, gy, gz))
-            place = p.position[i] + fall + (turned(turn_by(dt * b.spin[c]), d) - d)
-            x[i] = place
-            x[second + i] = place
+    """x_i ← c + R (r_i − c⁰) for the members of a rigid body."""
+    t = whole(chunk, place, 16, b)
+    c = b.chunk_cluster[chunk]
+    weight = qd.max(t[0], 1e-30)
+    first = vec3(t[1], t[2], t[3]) / weight
+    rest_centre = vec3(t[4], t[5], t[6]) / weight
+    product = mat3(t[7], t[8], t[9], t[10], t[11], t[12], t[13], t[14], t[15])
+    turn = rotation_near(product - weight * first.outer_product(rest_centre), whole_turn(b.start[c]))
+    centre = b.base[c] + first
+    slot = b.chunk_slot[chunk] + place
+    end = end_of(chunk, b)
+    while slot < end:
+        i = b.index[slot]
+        now = x[start + i]
+        goal = centre + turned(turn, p.rest[i] - rest_centre)
+        change = separation(goal, now, torus, periodic)
+        clear[i] -= change.norm()
+        if qd.static(periodic):
+            goal = now + change
+        x[start + i] = goal
+        slot += qd.static(workers())
+    if _is_first(chunk, place, b) == 1:
+        b.turn[c] = turn
 
 
-@qd.func(requires_top_level=True)
-def match_shapes(p: Particles, x: Vectors, start: qd.i32, clear: Floats, torus: Torus, b: Clusters, periodic: qd.template()):
-    """x_i ← c + R (r_i − c⁰) for the members of rigid bodies, which begin at ``start`` in x."""
-    qd.loop_config(block_dim=256)
-    for worker in range(b.number[0] * qd.static(workers())):
-        c = worker // qd.static(workers())
-        weight = vec3(0.0)
-        first = vec3(0.0)
-        second = vec3(0.0)
-        product = mat3(0.0)
-        rigid = _is_rigid(c, b)
-        if rigid == 1:
-            origin = x[start + b.index[b.begin[c]]]
-            heavy = qd.max(0.125 * qd.cast(b.begin[c + 1] - b.begin[c], qd.f32), 1.0)
-            slot = b.begin[c] + worker % qd.static(workers())
-            while slot < b.begin[c + 1]:
-                i = b.index[slot]
-                m = qd.select(b.touched[slot] == 1, heavy, 1.0)
-                d = separation(x[start + i], origin, torus, periodic)
-                r = p.rest[i]
-                weight[0] += m
-                first += m * d
-                second += m * r
-                product += (m * d).outer_product(r)
-                slot += qd.static(workers())
-        weight = team_total(weight)
-        first = team_total(first)
-        second = team_total(second)
-        product = _team_matrix(product)
-        if rigid == 1 and worker % qd.static(workers()) == 0:
-            first /= weight[0]
-            second /= weight[0]
-            b.turn[c] = rotation_near(product - weight[0] * first.outer_product(second), whole_turn(b.turn[c]))
-            b.centre[c] = x[start + b.index[b.begin[c]]] + first
-            b.rest_centre[c] = second
-    for slot in range(b.number[1]):
-        c = b.owner[slot]
-        if _is_rigid(c, b) == 1:
-            i = b.index[slot]
-            now = x[start + i]
-            goal = b.centre[c] + turned(b.turn[c], p.rest[i] - b.rest_centre[c])
-            change = separation(goal, now, torus, periodic)
-            clear[i] -= change.norm()
-            if qd.static(periodic):
-                goal = now + change
-            x[start + i] = goal
+@qd.func
+def _sum_displacement(
+    chunk: qd.i32, place: qd.i32, p: Particles, x: Vectors, torus: Torus, b: Clusters, periodic: qd.template()
+):
+    """Sums for the way of a rigid body from the present places to x."""
+    first = vec3(0.0)
+    second = vec3(0.0)
+    product = mat3(0.0)
+    slot = b.chunk_slot[chunk] + place
+    end = end_of(chunk, b)
+    after = _origin(chunk, x, 0, b)
+    before = _origin(chunk, p.position, 0, b)
+    while slot < end:
+        i = b.index[slot]
+        d = separation(x[i], after, torus, periodic)
+        r = separation(p.position[i], before, torus, periodic)
+        first += d
+        second += r
+        product += d.outer_product(r)
+        slot += qd.static(workers())
+    value = qd.Vector([
+        first[0], first[1], first[2], second[0], second[1], second[2], product[0, 0], product[0, 1], product[0, 2],
+        product[1, 0], product[1, 1], product[1, 2], product[2, 0], product[2, 1], product[2, 2],
+    ])  # fmt: skip
+    hand_over(chunk, place, value, 15, b)
 
 
 @qd.func(requires_top_level=True)
 def rigid_velocities(p: Particles, x: Vectors, dt: qd.f32, torus: Torus, b: Clusters, v: Vectors, periodic: qd.template()):
     """v of members from the body's displacement and rotation between the present places and x, the places after the step."""
     qd.loop_config(block_dim=256)
-    for worker in range(b.number[0] * qd.static(workers())):
-        c = worker // qd.static(workers())
-        first = vec3(0.0)
-        second = vec3(0.0)
-        product = mat3(0.0)
-        count = 0.0
-        if _is_rigid(c, b) == 1:
-            now = b.index[b.begin[c]]
-            count = qd.cast(b.begin[c + 1] - b.begin[c], qd.f32)
-            slot = b.begin[c] + worker % qd.static(workers())
-            while slot < b.begin[c + 1]:
-                i = b.index[slot]
-                d = separation(x[i], x[now], torus, periodic)
-                r = separation(p.position[i], p.position[now], torus, periodic)
-                first += d
-                second += r
-                product += d.outer_product(r)
-                slot += qd.static(workers())
-        first = team_total(first)
-        second = team_total(second)
-        product = _team_matrix(product)
-        if count > 0.0 and worker % qd.static(workers()) == 0:
-            now = b.index[b.begin[c]]
-            first /= count
-            second /= count
+    for worker in range(crew(b, True, False)):
+        chunk = worker // qd.static(pace())
+        place = worker % qd.static(pace())
+        while chunk < chunks_for(place, b.number[2]):
+            _sum_displacement(chunk, place, p, x, torus, b, periodic)
+            chunk += qd.static(crews())
+    add_up(b)
+    qd.loop_config(block_dim=256)
+    for worker in range(crew(b, True, False)):
+        chunk = worker // qd.static(pace())
+        place = worker % qd.static(pace())
+        while chunk < chunks_for(place, b.number[2]):
+            t = whole(chunk, place, 15, b)
+            count = _members(chunk, b)
+            first = vec3(t[0], t[1], t[2]) / count
+            second = vec3(t[3], t[4], t[5]) / count
+            product = mat3(t[6], t[7], t[8], t[9], t[10], t[11], t[12], t[13], t[14])
             q = rotation_near(product - count * first.outer_product(second), vec4(0.0, 0.0, 0.0, 1.0))
-            b.spin[c] = turn_of(q) / dt
-            b.velocity[c] = (x[now] - p.position[now] + (first - second)) / dt
-            b.centre[c] = x[now] + first
-    for slot in range(b.number[1]):
-        c = b.owner[slot]
-        if _is_rigid(c, b) == 1:
-            i = b.index[slot]
-            v[i] = b.velocity[c] + b.spin[c].cross(separation(x[i], b.centre[c], torus, periodic))
+            spin = turn_of(q) / dt
+            after = _origin(chunk, x, 0, b)
+            velocity = (after - _origin(chunk, p.position, 0, b) + (first - second)) / dt
+            centre = after + first
+            slot = b.chunk_slot[chunk] + place
+            end = end_of(chunk, b)
+            while slot < end:
+                i = b.index[slot]
+                v[i] = velocity + spin.cross(separation(x[i], centre, torus, periodic))
+                slot += qd.static(workers())
+            chunk += qd.static(crews())

@@ -17,6 +17,9 @@ Solids: the velocity of a particle that touches one is given (no slip), or its n
 tangential part is (wall_friction.py). That takes rows and columns out of the system and leaves it symmetric. In the next
 round whoever a wall would have to pull is let go, whoever would enter one is held, and the solver goes on from where it was:
 an active set. Bodies that fluid can move are unknowns as well (``coupled``, body_projection.py).
+
+Where GPUs read neighbours as records (``packed``, sph/records.py), record 2i holds the place and q, 2i + 1 the velocity that a
+pass is about and ν: whoever changes one of them changes it there too.
 """
 
 from dataclasses import dataclass
@@ -24,11 +27,12 @@ from dataclasses import dataclass
 import quadrants as qd
 
 from viscoil.constraints.conformation import Substances, divergence_of, memory_of, rates
-from viscoil.constraints.friction import divergence, friction
+from viscoil.constraints.friction import divergence, divergence_by_records, friction, friction_by_records
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
 from viscoil.sph.descent import strides
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.sums import Sums, chunk_totals, grand_total, hand_in, padded, workers
+from viscoil.sph.records import Records, put_fourth, put_record, record
+from viscoil.sph.sums import Sums, chunk_totals, grand_total, hand_in, is_last, on_gpu, workers
 
 
 @dataclass(frozen=True)
@@ -115,45 +119,106 @@ def remember(
 
 @qd.func(requires_top_level=True)
 def bulk_pressures(
-    u: Vectors, p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, h: qd.f32, k: Substances,
-    s: Projection, uniform: qd.template(), periodic: qd.template(),
+    u: Vectors, p: Particles, x: Vectors, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus, h: qd.f32, k: Substances,
+    s: Projection, r: Records, team: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    packed: qd.template() = False,
 ):  # fmt: skip
-    """q_i = b ν_i div u_i."""
-    for i in range(n):
-        q = 0.0
-        if p.inverse_mass[i] != 0.0:
-            q = k.bulk[p.material[i]] * qd.max(s.viscosity[i], 0.0)
-            if q > 0.0:
-                q *= divergence(i, u, x, p, near, torus, h, uniform, periodic)
-        s.bulk[i] = q
+    """q_i = b ν_i div u_i. ``full`` = padded(n · team), made once for all passes."""
+    if qd.static(team == 1 and not packed):
+        for i in range(n):
+            q = 0.0
+            if p.inverse_mass[i] != 0.0:
+                q = k.bulk[p.material[i]] * qd.max(s.viscosity[i], 0.0)
+                if q > 0.0:
+                    q *= divergence(i, near.count[i], u, x, p, near, torus, h, 0, 1, uniform, periodic)
+            s.bulk[i] = q
+    else:
+        for t in range(full):  # nobody may leave before the sums of the teams
+            i = qd.min(t // team, n - 1)
+            q = 0.0
+            if p.inverse_mass[i] != 0.0:
+                q = k.bulk[p.material[i]] * qd.max(s.viscosity[i], 0.0)
+            count = qd.select(q > 0.0, near.count[i], 0)
+            if qd.static(packed):
+                q *= divergence_by_records(i, count, r, p.volume[i], near, torus, h, t % team, team, periodic)
+            else:
+                q *= divergence(i, count, u, x, p, near, torus, h, t % team, team, uniform, periodic)
+            if t < n * team and t % team == 0:
+                s.bulk[i] = q
+                if qd.static(packed):
+                    put_fourth(r, 2 * i, record(r, 2 * i)[2], q)
+
+
+@qd.func
+def _drag(
+    i: qd.i32, count: qd.i32, u: Vectors, x: Vectors, p: Particles, near: NeighborList, torus: Torus, h: qd.f32,
+    c: ProjectionNumbers, s: Projection, r: Records, member: qd.i32, team: qd.template(), uniform: qd.template(),
+    even: qd.template(), periodic: qd.template(), packed: qd.template(),
+) -> vec3:  # fmt: skip
+    """Friction of the velocities u, which are those of the records where these are read."""
+    drag = vec3(0.0)
+    if qd.static(packed):
+        drag = friction_by_records(i, count, r, p.volume[i], near, torus, h, c.pairs[0], member, team, even, periodic)
+    else:
+        drag = friction(
+            i, count, u, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, member, team, uniform, even, periodic
+        )
+    return drag
 
 
 @qd.func(requires_top_level=True)
 def residuals(
-    p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, c: ProjectionNumbers,
-    s: Projection, sums: Sums, coupled: qd.template(), uniform: qd.template(), even: qd.template(), periodic: qd.template(),
+    p: Particles, x: Vectors, n: qd.i32, full: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32,
+    c: ProjectionNumbers, s: Projection, r: Records, sums: Sums, coupled: qd.template(), team: qd.template(),
+    uniform: qd.template(), even: qd.template(), periodic: qd.template(), packed: qd.template() = False,
 ):  # fmt: skip
-    """r = b − A u and z = w r, and the terms of γ = r·z."""
+    """r = b − A u and z = w r, and the terms of γ = r·z. ``full`` as in :func:`bulk_pressures`."""
     qd.loop_config(block_dim=256)  # what hand_in adds up
-    for i in range(padded(n)):
+    for t in range(full):
+        i = qd.min(t // team, n - 1)
+        w = p.inverse_mass[i]
+        count = qd.select(w > 0.0, near.count[i], 0)
+        drag = _drag(i, count, s.u, x, p, near, torus, h, c, s, r, t % team, team, uniform, even, periodic, packed)
         account = vec3(0.0)
-        if i < n:
-            r = vec3(0.0)
+        if t < n * team and t % team == 0:
+            rest = vec3(0.0)
             z = vec3(0.0)
-            if p.inverse_mass[i] > 0.0:
-                w = p.inverse_mass[i]
-                drag = friction(
-                    i, s.u, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, uniform, even, periodic
-                )
-                r = (s.free[i] - s.u[i]) / w + dt * drag
-                z = w * allowed(r, s.normal[i], s.held[i])
+            if w > 0.0:
+                rest = (s.free[i] - s.u[i]) / w + dt * drag
+                z = w * allowed(rest, s.normal[i], s.held[i])
                 account[0] = z.dot(z) / w  # z·r, but that would drown in what walls take from held particles
-            s.residual[i] = r
+            s.residual[i] = rest
             s.search[i] = z
             s.direction[i] = vec3(0.0)
             s.direction_image[i] = vec3(0.0)
-        hand_in(i, n, account, sums)
-    chunk_totals(n, sums)
+        hand_in(t, n * team, account, sums)
+    chunk_totals(n * team, sums)
+
+
+@qd.func
+def _steer(
+    worker: qd.i32, left: Flag, terms: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums, coupled: qd.template()
+):
+    """γ, δ → α, β by a team. Stops when √(γ/γ₀) is below the tolerance, or when nothing can be gained."""
+    total = grand_total(worker, terms, sums)
+    if worker == 0:
+        gamma = total[0]
+        delta = total[1]
+        if qd.static(coupled):
+            gamma += s.scalars[5]
+            delta += s.scalars[6]
+        alpha, beta = strides(gamma, delta, s.scalars[0], s.scalars[1])
+        if left[()] <= 0:  # the body of a do-while runs once in any case
+            alpha = 0.0
+        else:
+            s.progress[0] += 1
+            s.progress[1] += 1
+        s.scalars[0] = gamma
+        s.scalars[1] = alpha
+        s.scalars[2] = beta
+        left[()] = qd.max(left[()] - 1, 0)
+        if gamma <= c.tolerance[0] * c.tolerance[0] * s.scalars[3] or alpha <= 0.0:
+            left[()] = 0
 
 
 @qd.func
@@ -162,40 +227,55 @@ def image_of(
     c: ProjectionNumbers, s: Projection, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
 ) -> vec3:  # fmt: skip
     """(A d)_i of a moving particle; the bulk pressures of d are known."""
-    drag = friction(i, d, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, uniform, even, periodic)
+    drag = friction(
+        i, near.count[i], d, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, 0, 1, uniform, even, periodic
+    )
     return d[i] / p.inverse_mass[i] - dt * drag
 
 
 @qd.func(requires_top_level=True)
 def images(
-    p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, c: ProjectionNumbers,
-    s: Projection, sums: Sums, coupled: qd.template(), uniform: qd.template(), even: qd.template(), periodic: qd.template(),
+    left: Flag, p: Particles, x: Vectors, n: qd.i32, full: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32,
+    c: ProjectionNumbers, s: Projection, r: Records, sums: Sums, steered: qd.template(), coupled: qd.template(),
+    team: qd.template(), uniform: qd.template(), even: qd.template(), periodic: qd.template(), packed: qd.template() = False,
 ):  # fmt: skip
-    """A z, and the terms of γ = r·z, δ = z·A z and z·z/w; what of γ is due to bodies is not among them."""
+    """A z, and the terms of γ = r·z, δ = z·A z and z·z/w; what of γ is due to bodies is not among them.
+
+    ``steered``: α and β as well. On a GPU the last block that hands in its terms finds them, which saves a kernel."""
     qd.loop_config(block_dim=256)  # what hand_in adds up
-    for i in range(padded(n)):
+    for t in range(full):
+        i = qd.min(t // team, n - 1)
+        w = p.inverse_mass[i]
+        count = qd.select(w > 0.0, near.count[i], 0)
+        drag = _drag(i, count, s.search, x, p, near, torus, h, c, s, r, t % team, team, uniform, even, periodic, packed)
         account = vec3(0.0)
-        if i < n:
+        if t < n * team and t % team == 0:
             image = vec3(0.0)
-            if p.inverse_mass[i] > 0.0:
+            if w > 0.0:
                 z = s.search[i]
-                image = image_of(i, s.search, p, x, dt, near, torus, h, c, s, uniform, even, periodic)
-                square = z.dot(z) / p.inverse_mass[i]
+                image = z / w - dt * drag
+                square = z.dot(z) / w
                 account = vec3(square, z.dot(image), square)
                 if qd.static(coupled):  # of a particle that a body holds z is not all its own
                     own = allowed(s.residual[i], s.normal[i], s.held[i])
-                    account[0] = p.inverse_mass[i] * own.dot(own)
+                    account[0] = w * own.dot(own)
             s.image[i] = image
-        hand_in(i, n, account, sums)
-    chunk_totals(n, sums)
+        hand_in(t, n * team, account, sums)
+        if qd.static(steered and on_gpu()):  # noqa: SIM102 (decided when compiled)
+            if is_last(t, n * team, sums) == 1:
+                _steer(t % 256, left, n * team, c, s, sums, coupled)
+    chunk_totals(n * team, sums)
+    if qd.static(steered and not on_gpu()):
+        for worker in range(1):
+            _steer(worker, left, n * team, c, s, sums, coupled)
 
 
 @qd.func(requires_top_level=True)
-def begin_round(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums, coupled: qd.template()):
-    """γ of what :func:`residuals` found, and how many iterations this round may take: a share of what the step has left."""
+def begin_round(left: Flag, terms: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums, coupled: qd.template()):
+    """γ of the ``terms`` that :func:`residuals` handed in, and how many iterations this round may take: its share."""
     qd.loop_config(block_dim=256)
     for worker in range(qd.static(workers())):
-        total = grand_total(worker, n, sums)
+        total = grand_total(worker, terms, sums)
         if worker == 0:
             gamma = total[0]
             if qd.static(coupled):
@@ -210,47 +290,36 @@ def begin_round(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums
             left[()] = qd.select(gamma > c.tolerance[0] * c.tolerance[0] * s.scalars[3], qd.max(budget, 0), 0)
 
 
-@qd.func(requires_top_level=True)
-def steer(left: Flag, n: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums, coupled: qd.template()):
-    """γ, δ → α, β. Stops when √(γ/γ₀) is below the tolerance, or when nothing can be gained."""
-    qd.loop_config(block_dim=256)
-    for worker in range(qd.static(workers())):
-        total = grand_total(worker, n, sums)
-        if worker == 0:
-            gamma = total[0]
-            delta = total[1]
-            if qd.static(coupled):
-                gamma += s.scalars[5]
-                delta += s.scalars[6]
-            alpha, beta = strides(gamma, delta, s.scalars[0], s.scalars[1])
-            if left[()] <= 0:  # the body of a do-while runs once in any case
-                alpha = 0.0
-            else:
-                s.progress[0] += 1
-                s.progress[1] += 1
-            s.scalars[0] = gamma
-            s.scalars[1] = alpha
-            s.scalars[2] = beta
-            left[()] = qd.max(left[()] - 1, 0)
-            if gamma <= c.tolerance[0] * c.tolerance[0] * s.scalars[3] or alpha <= 0.0:
-                left[()] = 0
+@qd.func
+def advance_one(i: qd.i32, p: Particles, s: Projection):
+    """d ← z + β d, u ← u + α d, r ← r − α A d, and the next z, of particle i."""
+    if p.inverse_mass[i] > 0.0:
+        alpha = s.scalars[1]
+        beta = s.scalars[2]
+        d = s.search[i] + beta * s.direction[i]
+        image = s.image[i] + beta * s.direction_image[i]
+        r = s.residual[i] - alpha * image
+        s.u[i] = s.u[i] + alpha * d
+        s.direction[i] = d
+        s.direction_image[i] = image
+        s.residual[i] = r
+        s.search[i] = p.inverse_mass[i] * allowed(r, s.normal[i], s.held[i])
 
 
 @qd.func(requires_top_level=True)
-def advance(p: Particles, n: qd.i32, s: Projection):
-    """d ← z + β d, u ← u + α d, r ← r − α A d, and the next z."""
+def advance(p: Particles, n: qd.i32, s: Projection, r: Records, packed: qd.template()):
+    """The same for all particles."""
     for i in range(n):
-        if p.inverse_mass[i] > 0.0:
-            alpha = s.scalars[1]
-            beta = s.scalars[2]
-            d = s.search[i] + beta * s.direction[i]
-            image = s.image[i] + beta * s.direction_image[i]
-            r = s.residual[i] - alpha * image
-            s.u[i] += alpha * d
-            s.direction[i] = d
-            s.direction_image[i] = image
-            s.residual[i] = r
-            s.search[i] = p.inverse_mass[i] * allowed(r, s.normal[i], s.held[i])
+        advance_one(i, p, s)
+        if qd.static(packed):
+            put_record(r, 2 * i + 1, s.search[i], s.viscosity[i])
+
+
+@qd.func(requires_top_level=True)
+def pack_search(n: qd.i32, s: Projection, r: Records):
+    """Search directions are what the next passes are about."""
+    for i in range(n):
+        put_record(r, 2 * i + 1, s.search[i], s.viscosity[i])
 
 
 @qd.func(requires_top_level=True)

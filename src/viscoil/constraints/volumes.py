@@ -12,67 +12,56 @@ Gradients of one constraint add up to zero: momentum is exact. What was turned i
 
 import quadrants as qd
 
-from viscoil.constraints.distances import is_soft
-from viscoil.particles import Floats, Particles, Vectors, mat3, vec3
-from viscoil.solids.clusters import Clusters, Elastic
+from viscoil.particles import Particles, Vectors, mat3, vec3
+from viscoil.solids.clusters import Clusters, Elastic, bond_of
 from viscoil.sph.neighbors import Torus, separation
 
 
 @qd.func
-def _partner(entry: qd.i32, e: Elastic) -> qd.i32:
-    """Slot at the other end of a bond in a slot's row."""
-    result = e.a[qd.abs(entry) - 1]
-    if entry > 0:
-        result = e.b[entry - 1]
-    return result
-
-
-@qd.func(requires_top_level=True)
-def keep_volumes(
-    p: Particles, x: Vectors, start: qd.i32, clear: Floats, dt: qd.f32, torus: Torus, b: Clusters, e: Elastic,
+def weigh_volume(
+    slot: qd.i32, p: Particles, x: Vectors, start: qd.i32, dt: qd.f32, torus: Torus, b: Clusters, e: Elastic,
     periodic: qd.template(),
 ):  # fmt: skip
-    """One iteration over all volumes; particles begin at ``start`` in x."""
-    for slot in range(b.number[1]):
-        c = b.owner[slot]
-        push = mat3(0.0)
-        if is_soft(c, b) == 1 and e.yielding[c] > 0.0:
-            i = b.index[slot]
-            f = mat3(0.0)
-            reach = vec3(0.0)
-            for place in range(18):
-                entry = e.row[18 * slot + place]
-                if entry != 0:
-                    j = b.index[_partner(entry, e)]
-                    r = p.rest[j] - p.rest[i]
-                    f += separation(x[start + j], x[start + i], torus, periodic).outer_product(r)
-                    reach += r
-            inverse = e.shape[slot]
-            f = f @ inverse
-            volume = f.determinant()
-            if volume > 0.1:  # also where there is no K⁻¹
-                slope = volume * f.inverse().transpose() @ inverse
-                squares = (slope @ reach).norm_sqr()
-                for place in range(18):
-                    entry = e.row[18 * slot + place]
-                    if entry != 0:
-                        squares += (slope @ (p.rest[b.index[_partner(entry, e)]] - p.rest[i])).norm_sqr()
-                compliance = e.yielding[c] / (dt * dt)
-                change = (1.0 - volume - compliance * e.pressure[slot]) / (2.8 * p.inverse_mass[i] * squares + compliance)
-                e.pressure[slot] += change
-                push = change * slope
-        e.push[slot] = push
-    for slot in range(b.number[1]):
-        c = b.owner[slot]
-        if is_soft(c, b) == 1 and e.yielding[c] > 0.0:
-            i = b.index[slot]
-            own = e.push[slot]
-            total = vec3(0.0)
-            for place in range(18):
-                entry = e.row[18 * slot + place]
-                if entry != 0:
-                    other = _partner(entry, e)
-                    total += (own + e.push[other]) @ (p.rest[i] - p.rest[b.index[other]])
-            change = p.inverse_mass[i] * total
-            x[start + i] = x[start + i] + change
-            clear[i] -= change.norm()
+    """Δλ cof(F) K⁻¹ of a slot; particles begin at ``start`` in x."""
+    c = b.owner[slot]
+    push = mat3(0.0)
+    if e.yielding[c] > 0.0:
+        i = b.index[slot]
+        own = x[start + i]
+        rest = e.rest[slot]
+        f = mat3(0.0)
+        reach = vec3(0.0)
+        for number in range(18):
+            k = e.partner[bond_of(slot, number, b)]
+            r = e.rest[k] - rest
+            f += separation(x[start + b.index[k]], own, torus, periodic).outer_product(r)
+            reach += r
+        inverse = e.shape[slot]
+        f = f @ inverse
+        volume = f.determinant()
+        if volume > 0.1:  # also where there is no K⁻¹
+            cofactor = volume * f.inverse().transpose()
+            slope = cofactor @ inverse
+            # Σ_k |S r_k|² = tr S K Sᵀ, and S K = cof F
+            squares = (slope @ reach).norm_sqr() + (cofactor @ slope.transpose()).trace()
+            compliance = e.yielding[c] / (dt * dt)
+            change = (1.0 - volume - compliance * e.pressure[slot]) / (2.8 * p.inverse_mass[i] * squares + compliance)
+            e.pressure[slot] += change
+            push = change * slope
+    e.push[slot] = push
+
+
+@qd.func
+def keep_volume(slot: qd.i32, p: Particles, x: Vectors, start: qd.i32, b: Clusters, e: Elastic):
+    """Where a slot goes by its own push and its partners'; bonds find it in the first half of ``place``."""
+    i = b.index[slot]
+    reached = x[start + i]
+    if e.yielding[b.owner[slot]] > 0.0:
+        own = e.push[slot]
+        rest = e.rest[slot]
+        total = vec3(0.0)
+        for number in range(18):
+            k = e.partner[bond_of(slot, number, b)]
+            total += (own + e.push[k]) @ (rest - e.rest[k])
+        reached += p.inverse_mass[i] * total
+    e.place[slot] = reached

@@ -50,15 +50,17 @@ def execute(sim: Any, run: Run, frames: int | None = None, progress: Progress | 
 
     Ctrl-C or SIGTERM finishes the present frame, saves a checkpoint of it and returns with status "interrupted". A
     second one stops at once with KeyboardInterrupt; the folder then resumes from the last checkpoint. States are only
-    ever saved at frame boundaries, so a resumed run equals an uninterrupted one.
+    ever saved at frame boundaries, so a resumed run equals an uninterrupted one; run.json says which instructions computed
+    it, and those go on.
     """
     progress = progress or Progress()
     last = int(run.setting("time", "frames", 100) if frames is None else frames)
     _refuse_other_scene(sim, run)
-    with run, _Signals(progress) as signals:
+    passes = _passes(sim, run)
+    with run, _Signals(progress) as signals, sim.computing_by(passes) if passes else contextlib.nullcontext():
         try:
             resumed = _restore(sim, run, progress)
-            run.set_status("running", frames=last)
+            run.set_status("running", frames=last, **({"passes": passes} if passes else {}))
             progress.start(-1 if resumed is None else resumed, last)
             stopped = _simulate(sim, run, last, progress, signals) if (resumed is None or resumed < last) else False
             outcome = _outcome(run, last, resumed, stopped)
@@ -143,6 +145,13 @@ def _outcome(run: Run, last: int, resumed: int | None, stopped: bool) -> Outcome
         text = f"stopped by the user after frame {index} of {last} ({moment:.6g} s). Go on with: {how}"
         return Outcome("interrupted", index, moment, resumed, text)
     return Outcome("finished", index, moment, resumed, f"finished: {index} frames, {moment:.6g} s, in {run.path}.")
+
+
+def _passes(sim: Any, run: Run) -> str:
+    """What computes: as the run's first frames were, since other instructions round otherwise; "" if ``sim`` has no choice."""
+    own = getattr(sim, "passes", "")
+    began = run.frames or run.checkpoints
+    return own and (run.info.get("passes", "not in use") if began else own)
 
 
 def _refuse_other_scene(sim: Any, run: Run) -> None:

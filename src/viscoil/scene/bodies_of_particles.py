@@ -1,5 +1,6 @@
 """Particle solids of a scene on their way into a world: filled, placed, and added when their time has come."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -43,16 +44,16 @@ class ParticleBodies:
             )
         return found
 
-    @property
-    def waiting(self) -> bool:
-        """Whether some have still to appear."""
-        return -1 in self._clusters.first_ids
+    def due(self) -> float:
+        """When the next one appears [s]; infinity after the last."""
+        waiting = zip(self._solids, self._clusters.first_ids, strict=True)
+        return min((solid.start - 1e-9 for solid, first in waiting if first < 0), default=math.inf)
 
     def release(self, world: Any, now: float, values: Callable[..., dict[str, np.ndarray]]) -> bool:
         """Adds what starts by ``now`` [s]; ``values`` makes fields of new particles. True when storage grew."""
         grew = False
         for number, solid in enumerate(self._solids):
-            if world.clusters.first_ids[number] >= 0 or solid.start > now + 1e-9:
+            if world.clusters.first_ids[number] >= 0 or solid.start - 1e-9 > now:
                 continue
             rest = world.clusters.members[number].rest
             turned = rest @ rotation_matrix(solid.shape.rotation).T

@@ -14,6 +14,7 @@ from viscoil.scene.mesh_checks import mesh_notes
 from viscoil.scene.robots import robot_notes
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
 from viscoil.sph.calibration import calibrate
+from viscoil.sph.search import team_size
 from viscoil.sph.smoothing import NAMES
 from viscoil.world import World
 
@@ -83,6 +84,7 @@ class Built:
                 "the scene holds no particles: every [[fluid]] is thinner than one spacing or lies inside a solid, "
                 "and there is no [[emitter]]"
             )
+        self.world.neighbors.team = team_size(self.world.count, bool(scene.emitter))
         self.solver = self._made(method, params)
         for name, material in scene.fluid_materials().items():
             self.notes += [f"{name}: {text}" for text in unsupported(material, set(self.solver.honours))]
@@ -127,6 +129,7 @@ class Built:
     def _made(self, method: Any, params: Any) -> Any:
         neighbors = self.world.neighbors
         before, neighbors.multiple = neighbors.multiple, 1
+        neighbors.allow_split(method.long_lists)
         self.world.material_names = list(self.materials)
         solver = method(params, self.world)
         if neighbors.multiple != before:  # what this method needs, and no longer what the one before did
@@ -163,10 +166,10 @@ class Built:
     def _fill(self, scene: Any) -> None:
         groups = [self._filled(fluid, number) for number, fluid in enumerate(scene.fluid)]
         groups = self._outside_solids(groups, scene.fluid)
-        if groups:
+        if len(groups) > 1:
             everyone = np.concatenate([x for x, _, _ in groups])
             owner = np.repeat(np.arange(len(groups)), [len(x) for x, _, _ in groups])
-            if len(groups) > 1 and len(everyone):
+            if len(everyone):
                 for a, b, pairs in overlaps(everyone, owner, TOUCHING * scene.spacing):
                     raise SceneError(
                         f"fluid.{b} overlaps fluid.{a}: {pairs} pairs of particles are closer than half a spacing; "
@@ -186,8 +189,10 @@ class Built:
                 "expected a larger shape or a smaller spacing",
                 key=f"fluid.{number}.shape",
             )
-        spin = np.cross(np.asarray(fluid.angular_velocity, float), x - np.asarray(fluid.shape.position, float))
-        return x, np.asarray(fluid.velocity, float) + spin, list(self.materials).index(fluid.material)
+        v = np.broadcast_to(np.asarray(fluid.velocity, float), x.shape)
+        if any(fluid.angular_velocity):
+            v = v + np.cross(np.asarray(fluid.angular_velocity, float), x - np.asarray(fluid.shape.position, float))
+        return x, v, list(self.materials).index(fluid.material)
 
     # --- changes while it runs ---------------------------------------------------------------------------------------
     def update(self, scene: Any) -> None:
@@ -262,8 +267,10 @@ class Built:
             free = self.particle_bodies.around(x, world.spacing)
             for index in range(len(world.solids)):
                 free &= world.solids.distance(index, x) > clear
-            dropped += int((~free).sum())
-            result.append((jittered(x[free], fluid.jitter, world.spacing, fluid.seed), v[free], material))
+            if not free.all():  # else no copies: they may be large
+                dropped += int((~free).sum())
+                x, v = x[free], v[free]
+            result.append((jittered(x, fluid.jitter, world.spacing, fluid.seed), v, material))
         if dropped:
             self.notes.append(f"{dropped} particles would have started inside solids and were left out")
         return result
@@ -274,9 +281,9 @@ class Built:
         return {
             "position": x,
             "velocity": v,
-            "material": np.full(n, material),
-            "volume": np.full(n, self.world.lattice.volume),
-            "inverse_mass": np.full(n, self._inverse_masses()[material]),
+            "material": np.broadcast_to(material, n),
+            "volume": np.broadcast_to(self.world.lattice.volume, n),
+            "inverse_mass": np.broadcast_to(self._inverse_masses()[material], n),
         }
 
     def _sample_boundaries(self, scene: Any) -> None:

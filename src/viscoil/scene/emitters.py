@@ -5,6 +5,7 @@ After a step that ends at t every layer with τ_k ≤ t is placed where it has f
 as the nozzle stood at τ_k. Neighbouring layers are therefore one spacing apart for any time step: no gaps, no overlaps.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,13 @@ class Nozzle:
         # Counted, not accumulated: after a million layers the moment is still exact.
         return self.since + (self.layers - self.base) * self.spacing / self.speed
 
+    def due(self) -> float:
+        """When the next layer appears [s]: at the start of the pipe, if there is one; infinity after the last."""
+        full = self.emitter.max_particles is not None and self.released >= self.emitter.max_particles
+        if full or self.moment() >= self.emitter.end or len(self.section) == 0:
+            return math.inf
+        return self.moment() - self.pipe / self.speed
+
     def change(self, now: float) -> None:
         """Takes over changes of the emitter at a moment [s]: the layer on its way keeps its distance to the last one."""
         upcoming, before = self.moment(), self.speed
@@ -97,6 +105,11 @@ class Nozzle:
         self._drag = drag(now, start, (rotation, place if position is None else position), over, limits, lever)
         return self._drag.end
 
+    @property
+    def dragging(self) -> bool:
+        """Whether it is on its way by hand."""
+        return self._drag is not None
+
     def settle(self, now: float) -> None:
         """Writes down in the scene how far hands have moved it, and lets go when it has arrived."""
         if self._drag is None:
@@ -121,8 +134,7 @@ class Nozzle:
         e, positions, speeds, moments = self.emitter, [], [], []
         while True:
             moment = self.moment()
-            full = e.max_particles is not None and self.released >= e.max_particles
-            if moment - self.pipe / self.speed > now or moment >= e.end or full or len(self.section) == 0:
+            if self.due() > now:
                 break
             rotation, place = self.pose(moment)
             flow = rotation @ np.array([0.0, self.speed, 0.0]) + self.velocity(moment)

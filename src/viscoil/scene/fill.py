@@ -27,18 +27,16 @@ def _slabs(extent: Any, spacing: float) -> Any:
 
 def fill_shape(shape: Any, spacing: float) -> np.ndarray:
     """Particle positions (n, 3) [m] inside a shape: lattice points, in the shape's own frame, then placed."""
+    turn, place = rotation_matrix(shape.rotation).T, np.asarray(shape.position, float)
     if shape.type == "mesh":
-        local = _fill_mesh(shape, spacing)
-    else:
-        at_origin = shape.model_copy(update={"position": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.0)})
-        centre = np.asarray(at_origin.middle())
-        inside = []
-        for points in _slabs(at_origin.extent(), spacing):
-            points = points + centre
-            inside.append(points[signed_distance(at_origin, points, spacing) < 0])
-        local = np.concatenate(inside)
-    placed = local @ rotation_matrix(shape.rotation).T + np.asarray(shape.position, float)
-    return placed.astype(np.float32)
+        return (_fill_mesh(shape, spacing) @ turn + place).astype(np.float32)
+    at_origin = shape.model_copy(update={"position": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.0)})
+    centre = np.asarray(at_origin.middle())
+    inside = []
+    for points in _slabs(at_origin.extent(), spacing):
+        points = points + centre
+        inside.append((points[signed_distance(at_origin, points, spacing) < 0] @ turn + place).astype(np.float32))
+    return np.concatenate(inside)
 
 
 def _fill_mesh(shape: Any, spacing: float) -> np.ndarray:
@@ -54,5 +52,8 @@ def jittered(positions: np.ndarray, amount: float, spacing: float, seed: int) ->
     """Positions displaced at random by at most ``amount`` spacings per axis."""
     if amount == 0:
         return positions
-    noise = np.random.default_rng(seed).uniform(-amount, amount, positions.shape)
-    return (positions + noise * spacing).astype(np.float32)
+    random, result = np.random.default_rng(seed), np.empty(positions.shape, np.float32)
+    for begin in range(0, len(positions), SLAB):  # a bounded number at a time: the same numbers as all at once
+        some = positions[begin : begin + SLAB]
+        result[begin : begin + SLAB] = some + random.uniform(-amount, amount, some.shape) * spacing
+    return result

@@ -1,6 +1,8 @@
 """How large a scene will be, before anything is allocated."""
 
+import math
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,10 +10,17 @@ from typing import Any
 from viscoil.errors import SceneError
 
 MOST_PARTICLES = 2_000_000_000  # particle indices are 32-bit integers
-# Measured on the CPU, PBF and PCISPH alike: 600 to 680 B per particle at the peak of a first step (185k and 564k
-# particles), most of it neighbour lists and the copies that sorting needs. Rounded up by a tenth, because refusing a
-# scene that would just fit is better than a process killed in the night; boundary samples are not counted.
-BYTES_PER_PARTICLE = 750
+# Bytes per particle besides the neighbour list, by method: fields, room to sort them, what a retry needs, cells, and the
+# method's own arrays and rows. Measured; tests/test_memory.py compares. Boundary samples are not counted.
+OWN_BYTES = {
+    "pbf": 267, "dcpbd": 532, "dcpbd_jacobi": 495, "pvfs": 1960, "iisph": 2025, "takamatsu_iisph": 4745, "clavet_iisph": 2040,
+    "pcisph": 215, "peer_pbf": 355, "viscous_pbf": 1320, "ucm_sph": 430,
+}  # fmt: skip
+# The same of records (sph/records.py), where CUDA runs: two per particle for these methods, and one for all to be listed by.
+RECORDS_BYTES = {"pbf": 48, "dcpbd": 48}
+LISTED_BYTES = 16
+# While a scene is filled its positions and velocities are on the host as well.
+FILLING_BYTES = 60
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,18 @@ def estimate(scene: Any) -> Estimate:
         total += min(count, emitter.max_particles) if emitter.max_particles else count
     # Cells and layers at the surface round up: a shell of half a particle, small for anything worth simulating.
     particles = int(min(total * 1.02 + 1, 1e30))
-    return Estimate(particles, particles * BYTES_PER_PARTICLE)
+    return Estimate(particles, particles * bytes_per_particle(scene))
+
+
+def bytes_per_particle(scene: Any) -> int:
+    """Memory of the device per particle, with lists as long as they start: most never need longer ones."""
+    reach = math.ceil(scene.solver.support)
+    axis = range(-reach, reach + 1)
+    near = sum(0 < x * x + y * y + z * z < scene.solver.support**2 for x in axis for y in axis for z in axis)
+    width = 4 * math.ceil((1.25 * near + 6) / 4) + 4
+    method = scene.solver.method
+    records = RECORDS_BYTES.get(method, LISTED_BYTES) if device_memory() is not None else 0
+    return 4 * width + OWN_BYTES.get(method, max(OWN_BYTES.values())) + records
 
 
 def check_size(scene: Any, available: int | None = None) -> Estimate:
@@ -54,11 +74,24 @@ def check_size(scene: Any, available: int | None = None) -> Estimate:
     if size.particles > MOST_PARTICLES:
         text = f"about {size.particles:.3g} particles, more than the limit of {MOST_PARTICLES:,}; {advice}"
         raise SceneError(f"{scene.title or 'scene'}: spacing: {text}", key="spacing", expected="a larger spacing")
-    room = available if available is not None else available_memory()
-    if room is not None and size.bytes > room:
-        text = f"{size} of memory, but only {readable(room)} are free; {advice}"
-        raise SceneError(f"{scene.title or 'scene'}: spacing: {text}", key="spacing", expected="a larger spacing")
+    device = device_memory() if available is None else None
+    rooms = [(size.bytes, device), (size.particles * FILLING_BYTES, available_memory())]
+    if device is None:  # one memory for both
+        room = available if available is not None else available_memory()
+        rooms = [(size.bytes + size.particles * FILLING_BYTES, room)]
+    for wanted, room in rooms:
+        if room is not None and wanted > room:
+            text = f"about {size.particles:,} particles, {readable(wanted)} of memory, but only {readable(room)} are free"
+            text = f"{text}; {advice}"
+            raise SceneError(f"{scene.title or 'scene'}: spacing: {text}", key="spacing", expected="a larger spacing")
     return size
+
+
+def device_memory() -> int | None:
+    """Bytes that are free on the GPU this process runs on; None where it runs on none, or none that says."""
+    if (backend := sys.modules.get("viscoil.backend")) is None:  # nothing was started, and looking at scenes starts nothing
+        return None
+    return backend.free_memory()
 
 
 def available_memory() -> int | None:

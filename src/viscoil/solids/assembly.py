@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
-from viscoil import backend
+from viscoil import backend, transfer
 from viscoil.errors import SceneError
 from viscoil.particles import allocate_array, mat3, vec3
 from viscoil.solids import sdf
@@ -140,7 +140,7 @@ def _grids(rows: list[_Rows]) -> tuple[np.ndarray, np.ndarray]:
 def _device(kind: Any, values: np.ndarray) -> Any:
     array = allocate_array(kind, len(values))
     if len(values):
-        array.from_numpy(np.ascontiguousarray(values))
+        transfer.write(array, values)
     return array
 
 
@@ -331,8 +331,8 @@ class SolidSet:
                 (now, self.device.rotation, self.device.position),
             ):
                 poses = [self.pose(index, time) for index in range(len(self.solids))]
-                rotation.from_numpy(np.array([p[0] for p in poses], np.float32))
-                position.from_numpy(np.array([p[1] for p in poses], np.float32))
+                transfer.write(rotation, np.array([p[0] for p in poses], np.float32))
+                transfer.write(position, np.array([p[1] for p in poses], np.float32))
         if self.bodies and now > before:
             self.bodies.predict(before, now - before)
 
@@ -379,7 +379,7 @@ class SolidSet:
             piece = _device(vec3, np.asarray(points[begin : begin + CHUNK], np.float32))
             out = allocate_array(vec3, piece.shape[0])
             sdf.evaluate_normal(index, piece, piece.shape[0], step, self.device, self.parts, out)
-            result[begin : begin + CHUNK] = out.to_numpy()
+            result[begin : begin + CHUNK] = transfer.read(out)
         return result
 
 
@@ -389,7 +389,7 @@ def _evaluated(solids: SolidSet, index: int, points: np.ndarray) -> np.ndarray:
         piece = _device(vec3, np.asarray(points[begin : begin + CHUNK], np.float32))
         phi = allocate_array(qd.f32, piece.shape[0])
         sdf.evaluate(index, piece, piece.shape[0], solids.device, solids.parts, phi)
-        result[begin : begin + CHUNK] = phi.to_numpy()
+        result[begin : begin + CHUNK] = transfer.read(phi)
     return result
 
 

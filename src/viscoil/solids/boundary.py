@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from viscoil import particles as table
+from viscoil import transfer
 from viscoil.particles import allocate_array
 from viscoil.solids.assembly import SolidSet
-from viscoil.sph.neighbors import Neighbors
 from viscoil.sph.operators import density_kernel
+from viscoil.sph.search import Neighbors
 from viscoil.sph.smoothing import SPIKY
 
 FINENESS = 0.5  # distance of candidates in spacings, before thinning
@@ -85,7 +86,7 @@ def sample_volumes(points: np.ndarray, support: float, kernel: int = SPIKY) -> n
     density_kernel(
         particles, particles.position, len(points), neighbors.list, neighbors.torus, support, none, sums, kernel, False
     )
-    return 1 / sums.to_numpy()
+    return 1 / transfer.read(sums)
 
 
 def overlaps(points: np.ndarray, owner: np.ndarray, distance: float) -> list[tuple[int, int, int]]:

@@ -5,23 +5,30 @@ first_id + m. Its *slot*, begin + m, numbers the members of all clusters through
 :func:`locate` writes down where the members are, and everything else goes through ``index``. Where a member belongs in its
 body is its field ``rest``. Nothing here outlives a step but ``first_id``: positions, velocities and ``rest`` say it all.
 
-Sums over a cluster are those of a team, in the order of ids: a block of threads on a GPU, one thread on a CPU
-(sums.team_total). They have the same bits whatever the threads and wherever the particles lie in memory.
+Sums over a cluster go by chunks of its slots (teams.py), in the order of ids. They have the same bits whatever the threads and
+wherever the particles lie in memory.
 
-Soft bodies: :class:`Elastic` lists the bonds of their lattices, see constraints/distances.py.
+Soft bodies: :class:`Elastic` lists the bonds of their lattices, see constraints/distances.py. Both ends of a bond keep a copy
+of its numbers and compute the same: a slot needs nothing but its own row and the places of its partners, so that all
+bonds take one loop.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import quadrants as qd
 
+from viscoil import transfer
 from viscoil.particles import Floats, Ints, Matrices, Particles, Vectors, allocate_array, mat3, vec3
 from viscoil.sph.rotation import vec4
+from viscoil.sph.sums import on_gpu
 
 REACH = 1.5  # spacings: lattice neighbours along edges and across faces
 ROW = 18  # bonds of a particle inside a lattice
+CHUNK = 256  # slots that are added up together, see teams.py
+SUMS = 16  # sums of a cluster that are made at once
+TURNS = 12  # most turns of Chebyshev's iteration
 RIGID, SOFT = 0, 1
 STIFF = 40.0  # condition of the bonds' system from which four turns of Chebyshev's iteration leave too much
 
@@ -32,7 +39,7 @@ Turns = qd.types.NDArray[vec4, 1]
 class Clusters:
     """The tables on the device."""
 
-    number: Ints  # clusters, slots
+    number: Ints  # clusters, slots, chunks of rigid clusters, chunks
     # by cluster
     first_id: Ints  # -1: not there yet
     begin: Ints  # its first slot; one more entry than clusters
@@ -40,10 +47,15 @@ class Clusters:
     grip: Floats  # stickiness, 0 to 1
     centre: Vectors  # [m]
     inverse: Matrices  # of the inertia about it, of particles of mass 1 [1/m²]
-    rest_centre: Vectors  # [m]
     turn: Turns  # rotation of its rest shape, a unit quaternion
-    velocity: Vectors  # of the centre [m/s]
-    spin: Vectors  # [rad/s]
+    start: Turns  # the same before the iteration
+    base: Vectors  # place of its first member before the iteration [m]
+    chunk: Ints  # its first chunk
+    sum: Floats  # [16 cluster] see teams.py
+    # by chunk of 256 slots, those of rigid clusters first
+    chunk_cluster: Ints
+    chunk_slot: Ints  # its first slot
+    chunk_sum: Floats  # [16 chunk]
     # by slot
     index: Ints  # particle
     owner: Ints  # cluster
@@ -54,21 +66,20 @@ class Clusters:
 class Elastic:
     """The bonds of soft bodies on the device."""
 
-    number: Ints  # bonds
     # by cluster
     compliance: Floats  # of a bond, times the mass unit [s²]: m/k
     yielding: Floats  # of a volume, times the mass unit [s² m⁻²]: m/(κV); 0: volumes are free
     damping: Floats  # [s]
-    # by bond: two slots, length at rest, and what the step makes of it
-    a: Ints
-    b: Ints
+    pace: Floats  # [24 cluster] factors of the last stride and of the residual, for each turn of Chebyshev's iteration
+    # by bond of a slot, see bond_of: partner slot (the slot itself: no bond), length at rest, and what the step makes of it
+    partner: Ints
     length: Floats  # [m]
     before: Floats  # elongation at the start of the step [m]
     multiplier: Floats
     stride: Floats  # d of Chebyshev's iteration
-    impulse: Vectors
     # by slot
-    row: Ints  # ROW bonds, counted from 1; negative where the slot is the bond's second end; 0: none
+    rest: Vectors  # its place in the cluster [m]
+    place: Vectors  # [m]; twice as many, because turns go back and forth between two halves
     shape: Matrices  # K⁻¹ of volumes.py [1/m²]
     pressure: Floats  # the volume's multiplier
     push: Matrices  # Δλ cof(F) K⁻¹
@@ -85,13 +96,6 @@ class Member:
     shear: float = 0.0  # μ [Pa]
     bulk: float = 0.0  # κ beyond that of the springs [Pa]
     damping: float = 0.0  # [s]
-
-
-@dataclass
-class _Bonds:
-    a: list[np.ndarray] = field(default_factory=list)
-    b: list[np.ndarray] = field(default_factory=list)
-    length: list[np.ndarray] = field(default_factory=list)
 
 
 def lattice_pairs(rest: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray]:
@@ -126,11 +130,19 @@ class ClusterSet:
         self.soft = any(m.kind == SOFT for m in members)
         self.firm = any(m.kind == SOFT and m.bulk > 0 for m in members)
         self.first_ids = [-1] * clusters
+        chunks = -(-sizes // CHUNK)
+        order = np.argsort([m.kind for m in members], kind="stable").astype(np.int64)  # rigid clusters first
+        first = np.zeros(clusters, np.int64)
+        first[order] = np.cumsum([0, *chunks[order]])[:-1]
+        owners = np.repeat(order, chunks[order])
+        rigid = int(sum(chunks[[m.kind == RIGID for m in members]]))
         columns = {
-            "number": [clusters, slots], "first_id": self.first_ids, "begin": begin, "kind": [m.kind for m in members],
-            "owner": np.repeat(np.arange(clusters), sizes), "grip": [m.grip for m in members],
+            "number": [clusters, slots, rigid, len(owners)], "first_id": self.first_ids, "begin": begin,
+            "kind": [m.kind for m in members], "owner": np.repeat(np.arange(clusters), sizes),
+            "grip": [m.grip for m in members], "chunk": first, "chunk_cluster": owners,
+            "chunk_slot": begin[owners] + CHUNK * (np.arange(len(owners)) - first[owners]),
         }  # fmt: skip
-        sizes_of = {"index": slots, "touched": slots}
+        sizes_of = {"index": slots, "touched": slots, "sum": SUMS * clusters, "chunk_sum": SUMS * len(owners)}
         self.device = Clusters(
             **{
                 name: _array(Clusters, name, columns.get(name), sizes_of.get(name, clusters))
@@ -144,42 +156,42 @@ class ClusterSet:
 
     def _bonds(self, begin: np.ndarray, spacing: float, unit: float) -> Elastic:
         """Bonds of all soft bodies. k = μd makes the lattice isotropic with shear modulus μ."""
-        found, slots = _Bonds(), int(begin[-1])
-        for member, first in zip(self.members, begin[:-1], strict=True):
-            if member.kind == SOFT:
-                i, j = lattice_pairs(member.rest, spacing)
-                found.a.append(i + first)
-                found.b.append(j + first)
-                found.length.append(np.linalg.norm(member.rest[i].astype(float) - member.rest[j], axis=1))
-        a, b, length = (np.concatenate(x) if x else np.zeros(0) for x in (found.a, found.b, found.length))
-        a, b = a.astype(np.int64), b.astype(np.int64)
-        row = np.zeros((slots, ROW), np.int64)
-        numbers = np.concatenate([np.arange(1, len(a) + 1), -np.arange(1, len(a) + 1)])
-        ends = np.concatenate([a, b])
+        slots = int(begin[-1])
+        pairs = [
+            np.stack(lattice_pairs(member.rest, spacing)) + first
+            for member, first in zip(self.members, begin[:-1], strict=True) if member.kind == SOFT
+        ]  # fmt: skip
+        a, b = np.concatenate(pairs, axis=1) if pairs else np.zeros((2, 0), np.int64)
+        rest = np.concatenate([m.rest for m in self.members]) if self.members else np.zeros((0, 3))
+        rows = slots if pairs else 0
+        partner = np.repeat(np.arange(rows)[:, None], ROW, axis=1)
+        ends, others = np.concatenate([a, b]), np.concatenate([b, a])
         order = np.argsort(ends, kind="stable")
         place = np.arange(len(ends)) - np.searchsorted(ends[order], ends[order])
-        row[ends[order], place] = numbers[order]
+        partner[ends[order], place] = others[order]
+        length = np.linalg.norm(rest[partner].astype(float) - rest[:rows, None], axis=2)
+        turned = np.transpose if on_gpu() else np.ascontiguousarray  # see bond_of
         columns = {
-            "number": [len(a)], "a": a, "b": b, "length": length, "row": row.reshape(-1),
+            "partner": turned(partner).reshape(-1), "length": turned(length).reshape(-1), "rest": rest[:rows],
             "compliance": [unit / (m.shear * spacing) if m.shear > 0 else 0.0 for m in self.members],
             "yielding": [unit / (m.bulk * spacing**3) if m.bulk > 0 else 0.0 for m in self.members],
             "damping": [m.damping for m in self.members],
-            "shape": self._shapes(begin, a, b),
+            "shape": self._shapes(rest, a, b)[:rows],
         }  # fmt: skip
-        sizes = dict.fromkeys(("before", "multiplier", "stride", "impulse"), len(a))
+        sizes = dict.fromkeys(("before", "multiplier", "stride"), ROW * rows)
+        sizes |= {"place": 2 * rows, "pace": 2 * TURNS * len(self.members)}
         return Elastic(
             **{
-                name: _array(Elastic, name, columns.get(name), sizes.get(name, slots))
+                name: _array(Elastic, name, columns.get(name), sizes.get(name, rows))
                 for name in Elastic.__dataclass_fields__
             }
         )
 
-    def _shapes(self, begin: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    @staticmethod
+    def _shapes(rest: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """K⁻¹ of every slot [1/m²]; zero where its bonds lie in a plane, which has no volume."""
-        slots = int(begin[-1])
-        rest = np.concatenate([m.rest for m in self.members]) if self.members else np.zeros((0, 3))
         d = rest[b].astype(float) - rest[a]
-        squares = np.zeros((slots, 3, 3))
+        squares = np.zeros((len(rest), 3, 3))
         np.add.at(squares, a, d[:, :, None] * d[:, None])
         np.add.at(squares, b, d[:, :, None] * d[:, None])
         size = np.trace(squares, axis1=1, axis2=2) / 3
@@ -196,7 +208,7 @@ class ClusterSet:
         """Which clusters are there, e.g. when a run is resumed."""
         self.first_ids = [int(i) for i in first_ids]
         if self.first_ids:
-            self.device.first_id.from_numpy(np.array(self.first_ids, np.int32))
+            transfer.write(self.device.first_id, np.array(self.first_ids, np.int32))
 
     def mix(self, dt: float) -> int:
         """What kernels are compiled for, added up: 1 rigid bodies, 2 soft ones, 4 soft ones that keep their volume, 8 soft
@@ -219,8 +231,17 @@ def _array(table: type, name: str, values: Any, size: int) -> Any:
         return allocate_array(kind, size)
     array = allocate_array(kind, len(values))
     if len(values):
-        array.from_numpy(np.ascontiguousarray(values, numpy_kind))
+        transfer.write(array, np.asarray(values, numpy_kind or np.float32))
     return array
+
+
+@qd.func
+def bond_of(slot: qd.i32, number: qd.i32, b: Clusters) -> qd.i32:
+    """Where a slot's bond with this number (of 18) lies: neighbouring threads of a GPU read neighbouring numbers."""
+    result = 18 * slot + number
+    if qd.static(on_gpu()):
+        result = number * b.number[1] + slot
+    return result
 
 
 @qd.func

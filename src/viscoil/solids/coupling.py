@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
+from viscoil import transfer
 from viscoil.particles import Floats, Ints, Longs, Vectors, allocate_array, mat3, vec3
 from viscoil.solids.sdf import Solids
 
@@ -308,8 +309,8 @@ class BodySet:
         number = len(rigid.solid)
         self.index = {solid: body for body, solid in enumerate(rigid.solid)}
         self.device = _rows(number)
-        self.device.number.from_numpy(np.array([number], np.int32))
-        self.device.solid.from_numpy(np.array(rigid.solid, np.int32))
+        transfer.write(self.device.number, np.array([number], np.int32))
+        transfer.write(self.device.solid, np.array(rigid.solid, np.int32))
         self._solids = solids
         self._mail = allocate_array(qd.f32, LETTER * number)
         self.impulse = np.zeros((number, 6))  # of the fluid on the bodies in the last step, SI
@@ -335,12 +336,12 @@ class BodySet:
                 before[0].reshape(number, 9), before[1], found.rotation.reshape(number, 9), found.position,
             ], axis=1,
         )  # fmt: skip
-        self._mail.from_numpy(np.ascontiguousarray(letter, np.float32).ravel())
+        transfer.write(self._mail, np.ascontiguousarray(letter, np.float32).ravel())
         deliver(self._mail, self._solids.device, self.device)
 
     def commit(self, time: float, dt: float) -> None:
         """Takes what the fluid gave and lets the bodies move by it."""
-        counted = self._solids.device.push.to_numpy()[: 6 * len(self)]
+        counted = transfer.read(self._solids.device.push, 6 * len(self))
         self.impulse = -unit_counts(counted) * self.scales(dt)[1]
         self.rigid.commit(self.impulse, time, dt)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
-from viscoil import backend
+from viscoil import backend, transfer
 from viscoil.particles import Floats, Ints, Vectors, allocate_array, vec3
 from viscoil.solids.mesh_file import Loaded
 
@@ -289,7 +289,7 @@ class MeshTree:
         x, y, z = (float(v) for v in np.asarray(origin, float) - self.middle)
         phi = allocate_array(qd.f32, int(np.prod(counts)))
         _grid(*(int(n) for n in counts), x, y, z, float(cell), float(band), self.leaves, self.device, phi)
-        return phi.to_numpy().reshape(counts)
+        return transfer.read(phi).reshape(counts)
 
     def distance(self, points: np.ndarray) -> np.ndarray:
         """φ [m] at points (n, 3)."""
@@ -297,7 +297,7 @@ class MeshTree:
             return np.empty(0, np.float32)
         phi = allocate_array(qd.f32, len(points))
         _points(_sent(np.asarray(points, float) - self.middle), len(points), self.leaves, self.device, phi)
-        return phi.to_numpy()
+        return transfer.read(phi)
 
     def thickness(self, samples: int = 4096) -> float:
         """Thickness of the thinnest hundredth of the walls [m]: from points on the surface straight in until the mesh ends.
@@ -315,7 +315,7 @@ class MeshTree:
         length, facing = (allocate_array(qd.f32, samples) for _ in range(2))
         near = 1e-5 * float(np.ptp(self.vertices, axis=0).max())
         _rays(_sent(points), _sent(ways), samples, near, self.leaves, self.device, length, facing)
-        length, wall = length.to_numpy(), (facing.to_numpy() > 0.5)
+        length, wall = transfer.read(length), (transfer.read(facing) > 0.5)
         length = np.where(wall, length, np.inf)
         return float(np.quantile(length, 0.01, method="lower"))
 
@@ -327,7 +327,7 @@ class MeshTree:
         begin, end = (_sent(self.vertices[edges[:, k]]) for k in range(2))
         first, second = (_sent(edges[:, k].astype(np.int32)) for k in range(2))
         _crossed(begin, end, first, second, len(edges), self.leaves, self.device, found)
-        return int(found.to_numpy()[: len(edges)].sum())
+        return int(transfer.read(found, len(edges)).sum())
 
 
 @lru_cache(maxsize=4)
@@ -339,7 +339,7 @@ def tree_of(mesh: Loaded) -> MeshTree:
 def _sent(values: np.ndarray) -> Any:
     kind = qd.i32 if values.dtype == np.int32 else vec3 if values.ndim == 2 else qd.f32
     array = allocate_array(kind, len(values))
-    array.from_numpy(np.ascontiguousarray(values, np.int32 if kind is qd.i32 else np.float32))
+    transfer.write(array, np.asarray(values, np.int32 if kind is qd.i32 else np.float32))
     return array
 
 

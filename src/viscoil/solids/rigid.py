@@ -26,6 +26,11 @@ FASTEST = 1e6  # of a body, m/s or rad/s: nothing faster is a solution
 SERVO_RATE = 100.0  # natural frequency of motors whose stiffness is not given [rad/s]
 
 
+def _short_steps(dt: float) -> int:
+    """MuJoCo's steps in one of the fluid while something touches or is jointed."""
+    return min(MOST_STEPS, max(1, math.ceil(dt / LONGEST - 1e-9)))
+
+
 @dataclass(frozen=True)
 class Prediction:
     """Where bodies go in a step without fluid. float64, SI, the scene's axes."""
@@ -157,6 +162,8 @@ class RigidWorld:
     def predict(self, time: float, dt: float) -> Prediction:
         """A step of dt [s] from ``time`` without fluid; the state is as before afterwards."""
         before = self.state()
+        # Contacts are as stiff as MuJoCo's step allows, and its step is no part of the state: that of contacts, not the last.
+        self._model.opt.timestep = dt / _short_steps(dt)
         self._kit.mj_forward(self._model, self._data)
         rotation0, _ = self._frames()
         centre0 = self._data.xipos[self._body].copy()
@@ -211,7 +218,7 @@ class RigidWorld:
         """MuJoCo's steps over dt. One, as the fluid's own, while bodies fly freely; short ones where they touch."""
         turning = float(np.abs(self.twists()[:, 3:]).max(initial=0.0))
         spins = min(MOST_STEPS, max(1, math.ceil(turning * dt / LARGEST_TURN)))
-        short = min(MOST_STEPS, max(spins, math.ceil(dt / LONGEST - 1e-9)))
+        short = max(spins, _short_steps(dt))
         if self._jointed or short == spins:
             return self._steps(time, dt, short)
         before = self.state()

@@ -210,7 +210,18 @@ def distance(solid: qd.i32, point: vec3, solids: Solids, parts: Parts) -> qd.f32
 
 
 @qd.func
-def normal(solid: qd.i32, point: vec3, step: qd.f32, solids: Solids, parts: Parts) -> vec3:
+def _box_normal(q: vec3, hx: qd.f32, hy: qd.f32, hz: qd.f32, rounding: qd.f32) -> vec3:
+    """∇φ of :func:`box`: away from its nearest point outside, towards its nearest face inside, or between those as near."""
+    inner = qd.abs(q) - vec3(hx, hy, hz) + rounding
+    n = qd.max(inner, 0.0)
+    if n.dot(n) == 0.0:
+        nearest = qd.max(inner[0], qd.max(inner[1], inner[2]))
+        n = qd.select(inner == nearest, 1.0, 0.0)
+    return n.normalized() * qd.select(q < 0.0, -1.0, 1.0)
+
+
+@qd.func
+def _measured_normal(solid: qd.i32, point: vec3, step: qd.f32, solids: Solids, parts: Parts) -> vec3:
     """∇φ, normalised, by central differences over ±``step``.
 
     Four corners of a tetrahedron would be cheaper, but across an edge they lean along it: particles resting in a corner
@@ -225,6 +236,26 @@ def normal(solid: qd.i32, point: vec3, step: qd.f32, solids: Solids, parts: Part
     result = vec3(0.0, 1.0, 0.0)
     if length > 0.0:
         result = n / length
+    return result
+
+
+@qd.func
+def normal(solid: qd.i32, point: vec3, step: qd.f32, solids: Solids, parts: Parts) -> vec3:
+    """∇φ, normalised. Of a plane, a box or a ball by itself it is known, of everything else measured over ±``step``."""
+    result = vec3(0.0, 1.0, 0.0)
+    first = solids.first[solid]
+    kind = parts.kind[first]
+    if solids.last[solid] == first + 1 and kind <= 2:
+        q = parts.rotation[first].transpose() @ (point - parts.centre[first])
+        n = result
+        if kind == 1:
+            at = 4 * first
+            n = _box_normal(q, parts.size[at], parts.size[at + 1], parts.size[at + 2], parts.size[at + 3])
+        elif kind == 2 and q.norm() > 0.0:
+            n = q.normalized()
+        result = solids.sign[solid] * (parts.rotation[first] @ n)
+    else:
+        result = _measured_normal(solid, point, step, solids, parts)
     return result
 
 

@@ -28,6 +28,8 @@ class ClavetIISPHParams(IISPHParams):
     method: Literal["clavet_iisph"] = "clavet_iisph"  # type: ignore[assignment]
     correction: Literal["springs", "position_based"] = "springs"  # type: ignore[assignment]
     """what displaces particles"""
+    acceleration: Literal["momentum", "none"] = "none"
+    """iterations as published"""
     reading: Annotated[int, Count(at_least=1, at_most=2)] = 1
     """1: springs act where velocities lead; 2: where particles are"""
 

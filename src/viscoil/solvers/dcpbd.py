@@ -11,33 +11,46 @@ from typing import Annotated, Any, Literal
 import quadrants as qd
 
 from viscoil import backend
-from viscoil.constraints.body_projection import allocate_rows
-from viscoil.constraints.conformation import Substances, gradient_of, substances_of
-from viscoil.constraints.contact import gauge_contacts, resolve_all
-from viscoil.constraints.density import DensityNumbers, correction_of, multiplier_of, plain_density
+from viscoil.constraints.acceleration import LARGEST_SHARE, compiled_pace, momentum_numbers
+from viscoil.constraints.body_projection import BodyRows, allocate_rows
+from viscoil.constraints.conformation import Substances, substances_of
+from viscoil.constraints.density import DensityNumbers, plain_density, plain_values, stable_relaxation
 from viscoil.constraints.friction import pair_factor
-from viscoil.constraints.particle_solids import hold_together
-from viscoil.constraints.shape_matching import carry_on, fit_centres, fit_twists, rigid_velocities
-from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers, allowed
-from viscoil.constraints.walls import wall_density
-from viscoil.particles import Flag, Ints, Particles, Uploaded, Vectors, allocate_array, mat3, vec3
-from viscoil.solids.clusters import Clusters, Elastic, note_touch
-from viscoil.solids.coupling import Bodies, approach, settle_bodies, solve_bodies
+from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers
+from viscoil.native.fluid import FluidPasses, VelocityPasses, suits
+from viscoil.particles import Carried, Flag, Floats, Ints, Particles, Uploaded, allocate_array, mat3, vec3
+from viscoil.solids.clusters import Clusters, Elastic
+from viscoil.solids.coupling import Bodies
 from viscoil.solids.sdf import Parts, Solids
+from viscoil.solvers.dcpbd_positions import (
+    finish,
+    finish_stage,
+    relax,
+    settle,
+    settle_stage,
+    solve_stage,
+    start,
+    touch_stage,
+)
 from viscoil.solvers.dcpbd_projection import (
     Scratch,
+    begin,
+    end_round,
     estimate_stage,
     gradients_stage,
+    hold_stage,
+    iterate,
+    predict,
     predict_stage,
+    prepare,
     prepare_stage,
     strides_stage,
 )
-from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
-from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.sums import Sums, allocate_sums, chunk_totals, hand_in, padded, total_on_host
-from viscoil.steps.conformation import next_conformation
-from viscoil.steps.integrate import corrected_velocities
-from viscoil.steps.spreading import SpreadingNumbers, spread_and_commit
+from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers, values_of
+from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, search
+from viscoil.sph.records import allocate_records
+from viscoil.sph.sums import Sums, allocate_sums, padded, total_on_host
+from viscoil.steps.spreading import SpreadingNumbers
 from viscoil.units import Count, Quantity, Slider
 
 BULK = 5.0  # resistance against changes of volume, in viscosities: a stretched rope keeps 85 % of its volume's rate
@@ -55,6 +68,11 @@ class DCPBDParams(SolverParams):
     """support radius h of the smoothing kernels, in particle spacings"""
     iterations: Annotated[int, Count(at_least=1, at_most=1000), Slider(1, 40)] = 5
     """iterations of the density constraint per step"""
+    acceleration: Literal["momentum", "none"] = "momentum"
+    """how those follow each other: with momentum, whose error falls with the square of their number, or Jacobi's; always
+    Jacobi's where there is only one"""
+    warm_start: Annotated[float, Quantity("number", at_least=0.0, at_most=LARGEST_SHARE)] = 0.5
+    """with momentum: share of the multipliers of the steps before to start from, as far as they last; more than half swings"""
     projection: Literal["cg", "chebyshev", "jacobi"] = "cg"
     """how velocities are projected: conjugate gradients, Chebyshev's iteration, or Jacobi's as in the paper. With bodies that
     fluid can move always conjugate gradients"""
@@ -69,184 +87,51 @@ class DCPBDParams(SolverParams):
     """how strongly particles of strained fluid are spread evenly; 0 = not at all, and stretched ropes tear"""
 
 
-@qd.func(requires_top_level=True)
-def _meet_bodies(
-    x: Vectors, p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch
-):
-    """Bodies yield to what pushes into them, before particles are put out."""
-    gauge_contacts(x, p.position, p.inverse_mass, k.count[0], k.radius[0], s.clear, k.support[0], solids, parts, bodies)
-    solve_bodies(solids, bodies)
-    approach(s.clear, k.count[0], bodies)
-
-
 @qd.kernel(graph=True, fastcache=True)
-def _settle_stage(
-    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch,
-    v: Projection, sums: Sums, coupled: qd.Template, mix: qd.Template, periodic: qd.Template,
+def _whole_step(
+    left: Flag, rounds_left: Flag, p: Particles, numbers: StepNumbers, cells: Cells, torus: Torus, sk: SearchNumbers,
+    near: NeighborList, m: Substances, c: ProjectionNumbers, d: DensityNumbers, spreading: SpreadingNumbers, solids: Solids,
+    parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, v: Projection, rows: BodyRows, sums: Sums,
+    pressure: Floats, status: Ints, elastic: qd.Template, hurried: qd.Template, walled: qd.Template, coupled: qd.Template,
+    mix: qd.Template, team: qd.Template, uniform: qd.Template, even: qd.Template, periodic: qd.Template, packed: qd.Template,
+    places_packed: qd.Template, depth: qd.Template,
 ):  # fmt: skip
-    """x** = x⁰ + Δt u**; where that aimed at is kept in ``free``. Accounts of what the projection left: r·wr, u·r and the
-    power of the friction, Δt u·F(u) = u·(r − (u* − u)/w)."""
-    qd.loop_config(block_dim=256)
-    for i in range(padded(k.count[0])):
-        account = vec3(0.0)
-        if i < k.count[0]:
-            if p.inverse_mass[i] > 0.0:
-                w = p.inverse_mass[i]
-                u = v.u[i]
-                r = v.residual[i]
-                possible = allowed(r, v.normal[i], v.held[i])
-                account = vec3(
-                    w * possible.dot(possible), u.dot(possible), u.dot((v.free[i] - u) / w - r)
-                )
-                if p.cluster[i] >= 0:  # what holds a body together is not for the projection to take away
-                    account = vec3(0.0)
-                x = p.position[i] + k.dt[0] * u
-                v.free[i] = x
-                s.clear[i] -= (x - s.predicted[i]).norm()
-                if qd.static(not coupled):  # noqa: SIM102 (decided when compiled)
-                    if s.clear[i] < k.support[0]:
-                        x = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
-                s.predicted[i] = x
-            s.predicted[s.predicted.shape[0] // 2 + i] = s.predicted[i]
-            if i == 0:
-                s.half[0] = k.iterations[0] % 2  # so that the last iteration writes the first half
-        hand_in(i, k.count[0], account, sums)
-    chunk_totals(k.count[0], sums)
-    if qd.static(coupled):
-        _meet_bodies(s.predicted, p, k, solids, parts, bodies, s)
-        for i in range(k.count[0]):
-            # Clusters leave their contact to the iterations: it would be counted and then undone here.
-            if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0] and p.cluster[i] < 0:
-                x = resolve_all(
-                    s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i]
-                )
-                s.predicted[i] = x
-                s.predicted[s.predicted.shape[0] // 2 + i] = x
-        settle_bodies(solids, bodies)
-        approach(s.clear, k.count[0], bodies)
-    if qd.static(mix & 1 > 0):  # as they were before contact, which comes back in the iterations
-        fit_centres(p, p.position, torus, b, periodic)
-        fit_twists(p, p.position, v.u, torus, b, periodic)
-        carry_on(p, k.dt[0], 0.0, 0.0, 0.0, torus, b, s.predicted, s.predicted.shape[0] // 2, periodic)
-
-
-@qd.func(requires_top_level=True)
-def _weigh(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids, parts: Parts,
-    s: Scratch, walled: qd.template(), uniform: qd.template(), mix: qd.template(), periodic: qd.template(),
-):  # fmt: skip
-    """Multipliers of the density constraint, walls included."""
-    for i in range(k.count[0]):
-        first = s.half[0] * (s.predicted.shape[0] // 2)
-        value = 0.0
-        if p.inverse_mass[i] > 0.0:
-            wall = 0.0
-            toward = vec3(0.0)
-            if qd.static(walled):
-                if s.clear[i] < k.support[0]:
-                    share, slope = wall_density(s.predicted[first + i], k.support[0], k.solids[0], solids, parts, 0)
-                    wall = share
-                    toward = slope
-                s.wall_gradient[i] = toward
-            found, _error = multiplier_of(
-                i, p, s.predicted, first, near, torus, c, wall, toward, False, uniform, periodic, mix > 0
-            )
-            value = found
-        s.multiplier[i] = value
-        if i == 0:
-            s.half[1] = s.half[0]
-
-
-@qd.func
-def _put_out(
-    i: qd.i32, x: vec3, p: Particles, k: StepNumbers, solids: Solids, parts: Parts, b: Clusters, mix: qd.template()
-) -> vec3:
-    """Where contact leaves particle i that wants to be at x."""
-    place = resolve_all(x, p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i])
-    if qd.static(mix & 1 > 0):
-        note_touch(i, p, x, place, k.radius[0], b)
-    return place
-
-
-@qd.func(requires_top_level=True)
-def _move(
-    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, bodies: Bodies, b: Clusters, s: Scratch, trial: Vectors, coupled: qd.template(), walled: qd.template(),
-    uniform: qd.template(), mix: qd.template(), periodic: qd.template(),
-):  # fmt: skip
-    """x* ← x* + Δx, and contact: from one half of the array to the other, so that all read what was there before.
-
-    With bodies places without contact go through ``trial``."""
-    for i in range(k.count[0]):
-        length = s.predicted.shape[0] // 2
-        first = s.half[1] * length
-        place = s.predicted[first + i]
-        if p.inverse_mass[i] > 0.0:
-            toward = vec3(0.0)
-            if qd.static(walled):
-                toward = s.wall_gradient[i]
-            change = correction_of(
-                i, p, s.predicted, first, near, torus, c, s.multiplier, toward, 1, uniform, periodic, mix > 0
-            )
-            place += change
-            s.clear[i] -= change.norm()
-            if qd.static(not coupled):  # noqa: SIM102 (decided when compiled)
-                if s.clear[i] < k.support[0]:
-                    place = _put_out(i, place, p, k, solids, parts, b, mix)
-        if qd.static(coupled):
-            trial[i] = place
-        else:
-            s.predicted[length - first + i] = place
-        if i == 0:
-            s.half[0] = 1 - s.half[1]
-            left[()] = qd.max(left[()] - 1, 0)
-    if qd.static(coupled):
-        _meet_bodies(trial, p, k, solids, parts, bodies, s)
-        for i in range(k.count[0]):
-            place = trial[i]
-            if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support[0]:
-                place = _put_out(i, place, p, k, solids, parts, b, mix)
-            s.predicted[s.half[0] * (s.predicted.shape[0] // 2) + i] = place
-        settle_bodies(solids, bodies)
-        approach(s.clear, k.count[0], bodies)
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _solve_stage(
-    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, trial: Vectors, coupled: qd.Template,
-    walled: qd.Template, uniform: qd.Template, mix: qd.Template, periodic: qd.Template,
-):  # fmt: skip
-    """x** → x: density and contact, and bodies made of particles take back their shapes."""
+    """Algorithm 2 as one graph, conjugate gradients in rounds included: what a GPU runs when nobody times its stages."""
+    k = values_of(numbers)
+    n = k.count
+    reach2 = sk.reach2[0]
+    full = padded(n)
+    shared = padded(n * team)
+    predict(p, k, n, torus, solids, parts, b, e, s, v, mix, periodic)
+    search(cells, torus, s.predicted, p.id, p.inverse_mass, n, reach2, near, periodic, depth)
+    prepare(p, k, n, near, torus, m, c, s, v, elastic, periodic)
     for _ in range(1):
-        left[()] = k.iterations[0]
+        rounds_left[()] = c.rounds[0]
+    while qd.graph.do_while(rounds_left):
+        begin(
+            left, p, k, n, shared, near, torus, m, c, solids, parts, bodies, b, s, v, rows, sums, coupled, mix, team, uniform,
+            even, periodic, packed,
+        )  # fmt: skip
+        while qd.graph.do_while(left):
+            iterate(
+                left, p, k, n, shared, near, torus, m, c, solids, bodies, b, s, v, rows, sums, coupled, mix, team, uniform,
+                even, periodic, packed,
+            )  # fmt: skip
+        end_round(k, n, solids, bodies, s, coupled)
+        for _ in range(1):
+            rounds_left[()] -= 1
+    settle(p, k, n, full, torus, solids, parts, bodies, b, s, v, sums, walled, coupled, mix, periodic, places_packed)
+    start(left, k, s)
     while qd.graph.do_while(left):
-        _weigh(p, k, near, torus, c, solids, parts, s, walled, uniform, mix, periodic)
-        _move(left, p, k, near, torus, c, solids, parts, bodies, b, s, trial, coupled, walled, uniform, mix, periodic)
-        hold_together(
-            p, s.predicted, s.half[0] * (s.predicted.shape[0] // 2), s.clear, k.dt[0], torus, b, e, mix, periodic
-        )
-
-
-@qd.kernel(graph=True, fastcache=True)
-def _finish_stage(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: SpreadingNumbers, b: Clusters,
-    s: Scratch, v: Projection, status: Ints, elastic: qd.Template, mix: qd.Template, periodic: qd.Template,
-):  # fmt: skip
-    """u with what the positions were corrected by, the conformation at the end of the step, and even distances."""
-    corrected_velocities(p, k.count[0], k.dt[0], k.farthest[0], v.free, s.predicted, v.u, status)
-    if qd.static(mix & 1 > 0):
-        rigid_velocities(p, s.predicted, k.dt[0], torus, b, v.u, periodic)
-    if qd.static(elastic):
-        for i in range(k.count[0]):
-            if p.inverse_mass[i] != 0.0:
-                gradient = gradient_of(i, v.u, s.predicted, p, near, torus, k.support[0], s.inverse, periodic)
-                p.conformation[i] = next_conformation(p.conformation[i], gradient, k.dt[0], p.material[i], m, s.clamped)
-    spread_and_commit(p, s.predicted, k.count[0], k.dt[0], near, torus, k.support[0], c, m, v.u, periodic)
+        relax(
+            left, p, k, n, shared, near, torus, d, solids, parts, bodies, b, e, s, v.search, pressure, team, hurried, walled,
+            coupled, uniform, mix, periodic, places_packed,
+        )  # fmt: skip
+    finish(p, k, n, near, torus, m, spreading, b, s, v, status, elastic, mix, periodic)
 
 
 class DCPBD(Method):
-    """The solver. Scratch only: everything that lasts belongs to the world."""
+    """The solver. What lasts belongs to the world: the multipliers that the next step starts from, too."""
 
     honours = frozenset(
         {"density", "viscosity", "relaxation_time", "modulus", "solvent_viscosity", "yield_strain", "mobility", "extensibility"}
@@ -255,6 +140,7 @@ class DCPBD(Method):
     leads_nozzles = True  # stress has to hold on to what is still in the pipe
     couples = True
     holds_clusters = True
+    long_lists = True
     evolves = ("conformation",)  # fields besides position and velocity that a step changes
 
     def __init__(self, params: DCPBDParams, world: Any):
@@ -267,19 +153,24 @@ class DCPBD(Method):
         self.substances: Any = None
         self._elastic = self._even = False
         self._bodies, self._rows = 0, allocate_rows(0)
+        self._passes, self._velocities = FluidPasses(), VelocityPasses()
         self._largest: float | None = None
         self._iterations = self._count = 0
+        self._team = world.neighbors.team
+        self.carried = {"pressure": Carried(qd.f32, 2)}
         self.resize(max(world.capacity, 1))
 
     def resize(self, capacity: int) -> None:
         """Scratch for ``capacity`` particles."""
         self.scratch = Scratch(
-            **{name: allocate_array(qd.f32, capacity) for name in ("multiplier", "clear")},
+            **{name: allocate_array(qd.f32, capacity) for name in ("multiplier", "clear", "wall")},
             predicted=allocate_array(vec3, 2 * capacity),
             wall_gradient=allocate_array(vec3, capacity),
             inverse=allocate_array(mat3, capacity),
             clamped=allocate_array(qd.i32, 1),
             half=allocate_array(qd.i32, 2),
+            used=allocate_array(qd.i32, 2),
+            records=allocate_records(2 * capacity),
         )
         self.projection = Projection(
             **{name: allocate_array(vec3, capacity) for name in PROJECTION_VECTORS},
@@ -289,7 +180,7 @@ class DCPBD(Method):
             scalars=allocate_array(qd.f32, 8),
             progress=allocate_array(qd.i32, 3),
         )
-        self.sums = allocate_sums(capacity)
+        self.sums = allocate_sums(capacity * self._team)
 
     def take_materials(self, materials: list[Any]) -> None:
         """What the particles are made of. What forgets at once has nothing to remember: then no conformation is followed."""
@@ -310,11 +201,17 @@ class DCPBD(Method):
             return self.params.contact_rounds
         return 4 if math.hypot(*world.gravity) * dt * dt > LONG * world.spacing else 2
 
+    def _descent(self, rounds: int) -> dict[str, float]:
+        """What conjugate gradients have to know."""
+        c = self.params
+        return {
+            "iterations": c.velocity_iterations, "rounds": rounds, "tolerance": c.velocity_tolerance, "pairs": self._pairs,
+        }  # fmt: skip
+
     def _numbers(self, world: Any, rounds: int = 1) -> Any:
         c = self.params
         return self._projection_numbers.set(
-            iterations=c.velocity_iterations, rounds=rounds,
-            tolerance=c.velocity_tolerance, pairs=self._pairs, largest=self._largest or 1.0,
+            **self._descent(rounds), largest=self._largest or 1.0,
             stiffest=2 * world.lattice.stiffest_mode * world.lattice.gradient_square,
             accelerated=int(c.projection == "chebyshev"),
         )  # fmt: skip
@@ -333,7 +230,11 @@ class DCPBD(Method):
         p, s, v, c, m, sums = world.particles, self.scratch, self.projection, self.params, self.substances, self.sums
         near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
         solids, parts, left, walled = world.solids.device, world.solids.parts, backend.loop_counter(), bool(len(world.solids))
-        k, density = step_numbers(self._step, world, c, dt), plain_density(self._density, world)
+        k, pressure = step_numbers(self._step, world, c, dt), world.carried["pressure"].array
+        hurried = c.acceleration == "momentum" and c.iterations > 1
+        lattice = world.lattice
+        hurry = momentum_numbers(lattice, stable_relaxation(lattice), dt, c.warm_start) if hurried else {}
+        density = plain_density(self._density, world, **hurry)
         spreading = self._spreading.set(spacing=world.spacing, strength=c.spreading)
         self._count, self._iterations = world.count, self._iterations + c.iterations
         b, e, mix = world.clusters.device, world.clusters.elastic, world.clusters.mix(dt)
@@ -342,31 +243,56 @@ class DCPBD(Method):
         if coupled and self._bodies != len(world.solids.bodies):
             self._bodies = len(world.solids.bodies)
             self._rows = allocate_rows(self._bodies)
+        team, rounds, gradients = world.neighbors.team, self.rounds(world, dt), c.projection == "cg" or coupled
+        packed = world.packed and not coupled
+        places_packed = world.packs_places(mix) and not coupled
+        if gradients and not world.stages.precise:
+            _whole_step(
+                left, backend.loop_counter(1), p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near,
+                m, self._numbers(world, rounds), density, spreading, solids, parts, bodies, b, e, s, v, self._rows, sums,
+                pressure, world.status, self._elastic, hurried, walled, coupled, mix, team, *variant, packed, places_packed,
+                world.neighbors.scan_depth,
+            )  # fmt: skip
+            return
+        compiled = suits(world, mix) and not coupled
         with world.stages("integrate"):
             predict_stage(p, k, torus, solids, parts, b, e, s, v, mix, periodic)
         with world.stages("neighbours"):
             world.neighbors.find(s.predicted, p, world.count)
         with world.stages("project"):
-            rounds = self.rounds(world, dt)
             prepare_stage(p, k, near, torus, m, self._numbers(world, rounds), s, v, self._elastic, periodic)
-            gradients = c.projection == "cg" or coupled
             if not gradients and self._largest is None:
                 self._estimate(world, k, variant)
             numbers = self._numbers(world, rounds)
             for _ in range(rounds):
                 args = left, p, k, near, torus, m, numbers, solids, parts, bodies, b, s, v, self._rows, sums
-                if gradients:
-                    gradients_stage(*args, coupled, mix, *variant)
+                if compiled and gradients:
+                    hold_stage(p, k, solids, parts, bodies, s, v)
+                    self._velocities.project(world, s.predicted, v, m.bulk, dt, self._even, self._descent(rounds))
+                elif gradients:
+                    gradients_stage(*args, coupled, mix, team, *variant, packed)
                 else:
                     strides_stage(*args, mix, *variant)
-            _settle_stage(p, k, torus, solids, parts, bodies, b, s, v, sums, coupled, mix, periodic)
+            settle_stage(p, k, torus, solids, parts, bodies, b, s, v, sums, walled, coupled, mix, periodic, places_packed)
         with world.stages("solve"):
-            _solve_stage(
-                left, p, k, near, torus, density, solids, parts, bodies, b, e, s, v.search, coupled, walled, world.uniform, mix,
-                periodic,
-            )  # fmt: skip
+            if compiled:
+                self._relax_compiled(world, k, walled, hurry)
+            else:
+                solve_stage(
+                    left, p, k, near, torus, density, solids, parts, bodies, b, e, s, v.search, pressure, team, hurried,
+                    walled, coupled, world.uniform, mix, periodic, places_packed,
+                )  # fmt: skip
         with world.stages("velocity"):
-            _finish_stage(p, k, near, torus, m, spreading, b, s, v, world.status, self._elastic, mix, periodic)
+            finish_stage(p, k, near, torus, m, spreading, b, s, v, world.status, self._elastic, mix, periodic)
+
+    def _relax_compiled(self, world: Any, k: Any, walled: bool, hurry: dict[str, float]) -> None:
+        """All iterations of the density constraint with the loops over pairs compiled by hand, in the first half."""
+        s, values = self.scratch, plain_values(world, **hurry)
+        s.half.fill(0)
+        for done in range(self.params.iterations):
+            self._passes.density(world, s, compiled_pace(values, done) if hurry else values, 0, 0, walled)
+            if walled:
+                touch_stage(world.particles, k, world.solids.device, world.solids.parts, world.clusters.device, s)
 
     def iterations_used(self) -> int:
         """Iterations of the density constraint since the last call."""

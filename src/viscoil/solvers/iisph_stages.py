@@ -20,7 +20,7 @@ from viscoil.solids.coupling import Bodies, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import StepNumbers
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.sums import Sums
+from viscoil.sph.sums import Sums, padded
 from viscoil.steps.integrate import finite, moved, wrapped
 from viscoil.steps.smooth_velocities import SmoothingNumbers, meet_clinging_bodies, smooth_velocities
 
@@ -33,10 +33,10 @@ class Scratch:
     smoothed: Vectors  # ṽ [m/s]
 
 
-@qd.kernel(graph=True, fastcache=True)
-def advect_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch, coupled: qd.Template):
+@qd.func(requires_top_level=True)
+def advect(p: Particles, k: StepNumbers, count: qd.i32, solids: Solids, s: Scratch, coupled: qd.template()):
     """v_adv = v + Δt g; boundary samples move with their solids, and begin where those are that fluid can move."""
-    for i in range(k.count[0]):
+    for i in range(count):
         v = p.velocity[i]
         if p.inverse_mass[i] > 0.0:
             v += k.dt[0] * vec3(k.gx[0], k.gy[0], k.gz[0])
@@ -48,17 +48,63 @@ def advect_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch, coupl
 
 
 @qd.kernel(graph=True, fastcache=True)
+def advect_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch, coupled: qd.Template):
+    count = k.count[0]
+    advect(p, k, count, solids, s, coupled)
+
+
+@qd.func(requires_top_level=True)
+def weigh_all(
+    p: Particles, x: Vectors, k: StepNumbers, count: qd.i32, near: NeighborList, torus: Torus, c: PressureNumbers,
+    solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, f: PressureField, bounded: qd.template(), walled: qd.template(),
+    coupled: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """What walls contribute, and densities."""
+    if qd.static(bounded or walled):
+        feel_walls(
+            p, x, count, near, torus, c, s.velocity, solids, parts, k.solids[0], f, bounded, walled, coupled, periodic
+        )
+    weigh(p, x, count, near, torus, c, s.velocity, f, solids, bodies, bounded or walled, coupled, uniform, periodic)
+    if qd.static(coupled):
+        settle_bodies(solids, bodies)
+
+
+@qd.kernel(graph=True, fastcache=True)
 def weigh_stage(
     p: Particles, x: Vectors, k: StepNumbers, near: NeighborList, torus: Torus, c: PressureNumbers, solids: Solids,
     parts: Parts, bodies: Bodies, s: Scratch, f: PressureField, bounded: qd.Template, walled: qd.Template,
     coupled: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    """What walls contribute, and densities."""
-    if qd.static(bounded or walled):
-        feel_walls(
-            p, x, k.count[0], near, torus, c, s.velocity, solids, parts, k.solids[0], f, bounded, walled, coupled, periodic
-        )
-    weigh(p, x, k.count[0], near, torus, c, s.velocity, f, solids, bodies, bounded or walled, coupled, uniform, periodic)
+    count = k.count[0]
+    weigh_all(p, x, k, count, near, torus, c, solids, parts, bodies, s, f, bounded, walled, coupled, uniform, periodic)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def walls_stage(
+    p: Particles, x: Vectors, k: StepNumbers, near: NeighborList, torus: Torus, c: PressureNumbers, solids: Solids,
+    parts: Parts, s: Scratch, f: PressureField, bounded: qd.Template, walled: qd.Template,
+):  # fmt: skip
+    """What walls contribute alone, where :func:`weigh` is left to compiled passes."""
+    count = k.count[0]
+    feel_walls(p, x, count, near, torus, c, s.velocity, solids, parts, k.solids[0], f, bounded, walled, False, False)
+
+
+@qd.func(requires_top_level=True)
+def smooth(
+    p: Particles, k: StepNumbers, count: qd.i32, near: NeighborList, torus: Torus, c: SmoothingNumbers, s: Scratch,
+    f: PressureField, solids: Solids, bodies: Bodies, again: qd.template(), central: qd.template(), enclosed: qd.template(),
+    coupled: qd.template(), single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """ṽ from v*; ``again``: another pass on top of the last."""
+    if qd.static(again):
+        for i in range(count):
+            s.velocity[i] = s.smoothed[i]
+    if qd.static(coupled):
+        meet_clinging_bodies(p, p.position, count, f, s.velocity, solids, bodies, k.dt[0])
+    smooth_velocities(
+        p, p.position, count, near, torus, c, f, s.velocity, s.smoothed, solids, bodies, k.dt[0], central, enclosed,
+        coupled, single, uniform, periodic,
+    )  # fmt: skip
     if qd.static(coupled):
         settle_bodies(solids, bodies)
 
@@ -69,18 +115,22 @@ def smooth_stage(
     solids: Solids, bodies: Bodies, again: qd.Template, central: qd.Template, enclosed: qd.Template, coupled: qd.Template,
     single: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    """ṽ from v*; ``again``: another pass on top of the last."""
-    if qd.static(again):
-        for i in range(k.count[0]):
-            s.velocity[i] = s.smoothed[i]
+    count = k.count[0]
+    smooth(p, k, count, near, torus, c, s, f, solids, bodies, again, central, enclosed, coupled, single, uniform, periodic)
+
+
+@qd.func(requires_top_level=True)
+def iterate(
+    left: Flag, p: Particles, x: Vectors, k: StepNumbers, count: qd.i32, full: qd.i32, near: NeighborList, torus: Torus,
+    c: PressureNumbers, f: PressureField, sums: Sums, solids: Solids, bodies: Bodies, controlled: qd.template(),
+    coupled: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """One iteration of the pressure. ``full`` = padded(count)."""
+    accelerations(p, x, count, near, torus, c, f, uniform, periodic)
+    relax(p, x, count, full, near, torus, c, f, sums, solids, bodies, coupled, uniform, periodic)
     if qd.static(coupled):
-        meet_clinging_bodies(p, p.position, k.count[0], f, s.velocity, solids, bodies, k.dt[0])
-    smooth_velocities(
-        p, p.position, k.count[0], near, torus, c, f, s.velocity, s.smoothed, solids, bodies, k.dt[0], central, enclosed,
-        coupled, single, uniform, periodic,
-    )  # fmt: skip
-    if qd.static(coupled):
-        settle_bodies(solids, bodies)
+        solve_bodies(solids, bodies)
+    count_iteration(left, count, c, f, sums, solids, bodies, coupled, controlled)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -90,14 +140,12 @@ def pressure_stage(
     advected: qd.Template, controlled: qd.Template, coupled: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """p = IISPH(ṽ), and the accelerations by it."""
-    sources(left, p, x, k.count[0], near, torus, c, s.smoothed, before, f, enclosed, advected, uniform, periodic)
+    count = k.count[0]
+    full = padded(count)
+    sources(left, p, x, count, near, torus, c, s.smoothed, before, f, enclosed, advected, uniform, periodic)
     while qd.graph.do_while(left):
-        accelerations(p, x, k.count[0], near, torus, c, f, uniform, periodic)
-        relax(p, x, k.count[0], near, torus, c, f, sums, solids, bodies, coupled, uniform, periodic)
-        if qd.static(coupled):
-            solve_bodies(solids, bodies)
-        count_iteration(left, k.count[0], c, f, sums, solids, bodies, coupled, controlled)
-    accelerations(p, x, k.count[0], near, torus, c, f, uniform, periodic)
+        iterate(left, p, x, k, count, full, near, torus, c, f, sums, solids, bodies, controlled, coupled, uniform, periodic)
+    accelerations(p, x, count, near, torus, c, f, uniform, periodic)
 
 
 @qd.func
@@ -117,13 +165,13 @@ def rubbing(i: qd.i32, slip: vec3, w: qd.f32, dt: qd.f32, f: PressureField):
     return along * share, share, n
 
 
-@qd.kernel(graph=True, fastcache=True)
-def finish_stage(
-    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, s: Scratch, before: Floats, f: PressureField,
-    status: Ints, enclosed: qd.Template, periodic: qd.Template,
+@qd.func(requires_top_level=True)
+def finish(
+    p: Particles, k: StepNumbers, count: qd.i32, torus: Torus, solids: Solids, parts: Parts, s: Scratch, before: Floats,
+    f: PressureField, status: Ints, enclosed: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """v = ṽ + Δt a, x ← x + Δt v (Euler-Cromer); friction of walls, and a guard against going through them."""
-    for i in range(k.count[0]):
+    for i in range(count):
         v = s.smoothed[i]
         x = moved(i, p, k.dt[0], vec3(0.0), solids)
         if p.inverse_mass[i] > 0.0:
@@ -144,6 +192,15 @@ def finish_stage(
         commit(i, x, v, p, k, torus, before, f, status, periodic)
 
 
+@qd.kernel(graph=True, fastcache=True)
+def finish_stage(
+    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, s: Scratch, before: Floats, f: PressureField,
+    status: Ints, enclosed: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    count = k.count[0]
+    finish(p, k, count, torus, solids, parts, s, before, f, status, enclosed, periodic)
+
+
 @qd.func
 def commit(
     i: qd.i32, x: vec3, v: vec3, p: Particles, k: StepNumbers, torus: Torus, before: Floats, f: PressureField, status: Ints,
@@ -154,7 +211,9 @@ def commit(
     if finite(x) == 0 or way.dot(way) > k.farthest[0] * k.farthest[0]:
         qd.atomic_min(status[0], p.id[i])
     elif p.inverse_mass[i] > 0.0:
-        qd.atomic_max(status[1], qd.bit_cast(v.norm(), qd.i32))
+        speed = qd.bit_cast(v.norm(), qd.i32)
+        if speed > status[1]:  # a million atomic operations on one number take longer than all else here
+            qd.atomic_max(status[1], speed)
     p.velocity[i] = v
     p.position[i] = x
     if p.inverse_mass[i] > 0.0:

@@ -7,35 +7,37 @@ from typing import Annotated, Any, Literal
 import quadrants as qd
 from pydantic import StrictBool
 
-from viscoil import backend
-from viscoil.constraints.contact import contact_and_clearance, gauge_contacts, resolve_all
+from viscoil import backend, native
+from viscoil.constraints.acceleration import LARGEST_SHARE, compiled_pace, momentum_numbers
+from viscoil.constraints.contact import contact_and_clearance, gauge_contacts
 from viscoil.constraints.density import (
     JACOBI_LIMIT,
     DensityNumbers,
     chunk_sums,
-    corrections,
     count_down,
-    multipliers,
     stable_relaxation,
     stop_when_small,
 )
+from viscoil.constraints.density_iteration import begin_halves, copy_places, end_halves, shift, touch, weigh, weigh_walls
 from viscoil.constraints.particle_solids import find_clusters, hold_together
 from viscoil.constraints.shape_matching import carry_on, rigid_velocities
-from viscoil.constraints.walls import walls_nearby
-from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
-from viscoil.solids.clusters import Clusters, Elastic, note_touch
+from viscoil.native.fluid import FluidPasses, suits
+from viscoil.particles import Carried, Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
+from viscoil.solids.clusters import Clusters, Elastic
 from viscoil.solids.coupling import Bodies, approach, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
-from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
+from viscoil.solvers.solver import Method, SolverParams, StepNumbers, StepValues, step_numbers, values_of
 from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, search
+from viscoil.sph.records import Records, allocate_records
 from viscoil.sph.smoothing import NAMES
+from viscoil.sph.sums import padded
 from viscoil.steps.clinging import cling
-from viscoil.steps.integrate import predict, velocities
-from viscoil.steps.viscosity import xsph_and_commit
+from viscoil.steps.integrate import packed_velocities, predict, velocities
+from viscoil.steps.viscosity import xsph_and_commit, xsph_by_records
 from viscoil.steps.vorticity import confine, curl
 from viscoil.units import Count, Quantity, Slider
 
-VECTORS = ("predicted", "correction", "velocity", "vorticity", "wall_gradient")
+VECTORS = ("correction", "velocity", "vorticity", "wall_gradient")
 SINGLE_LIMIT = 0.7  # with one iteration only; measured on a column that compresses under its weight (0.7 rests, 1.0 boils)
 
 
@@ -47,6 +49,11 @@ class PBFParams(SolverParams):
     """solver iterations per step; with a tolerance, the most there may be"""
     tolerance: Annotated[float, Quantity("number", at_least=0.0, at_most=0.5)] = 0.0
     """mean compression below which the iterations end early; 0 = always all iterations, as in the paper"""
+    acceleration: Literal["momentum", "none"] = "momentum"
+    """how iterations follow each other: with momentum, whose error falls with the square of their number, or Jacobi's as in
+    the paper. Always the paper's with cohesion (unilateral = false), with its pair of kernels, and where there is only one"""
+    warm_start: Annotated[float, Quantity("number", at_least=0.0, at_most=LARGEST_SHARE)] = 0.5
+    """with momentum: share of the multipliers of the steps before to start from, as far as they last; more than half swings"""
     relaxation: Annotated[float, Quantity("number", at_least=0.0, at_most=100.0)] | None = None
     """ε of eq. 11, relative to the lattice's sum of squared gradients; left out: as small as keeps iterations stable"""
     kernels: Literal["spiky", "paper"] = "spiky"
@@ -77,8 +84,8 @@ class PBFParams(SolverParams):
 class Scratch:
     """Memory of one step."""
 
-    predicted: Vectors  # x* [m]
-    correction: Vectors  # Δp [m]
+    predicted: Vectors  # x* [m]; two halves, see density_iteration
+    correction: Vectors  # velocities without what clings; places that meet bodies [m]
     velocity: Vectors  # [m/s]
     vorticity: Vectors  # [1/s]
     multiplier: Floats  # λ [m²]
@@ -88,187 +95,251 @@ class Scratch:
     wall_gradient: Vectors  # [1/m]
     partial: Floats  # sums of error, by chunk
     used: Ints  # [1] iterations done, [0] in this step
+    half: Ints  # of ``predicted``: that holds the places, that a shift reads
+    records: Records  # places and multipliers, two halves as well
 
 
 @qd.func(requires_top_level=True)
 def _predict(
-    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic,
-    s: Scratch, coupled: qd.template(), mix: qd.template(), periodic: qd.template(),
+    p: Particles, k: StepValues, n: qd.i32, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters,
+    e: Elastic, s: Scratch, coupled: qd.template(), mix: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Lines 1–4, and a first contact so that lists are found where particles can be."""
-    predict(p, k.count[0], k.dt[0], k.gx[0], k.gy[0], k.gz[0], solids, s.predicted)
+    predict(p, n, k.dt, k.gx, k.gy, k.gz, solids, s.predicted)
     if qd.static(coupled):
-        for i in range(k.count[0]):
+        for i in range(n):
             s.clear[i] = 0.0  # not known yet
-        _meet_bodies(p, k, solids, parts, bodies, s)
-    contact_and_clearance(
-        s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts, s.clear
-    )
+        _meet_bodies(s.predicted, p, k, n, solids, parts, bodies, s)
+    contact_and_clearance(s.predicted, p.position, p.inverse_mass, n, k.radius, k.solids, solids, parts, s.clear)
     if qd.static(coupled):
         settle_bodies(solids, bodies)
-        approach(s.clear, k.count[0], bodies)
-    find_clusters(p, k.count[0], torus, b, e, mix, periodic)
+        approach(s.clear, n, bodies)
+    find_clusters(p, n, k.dt, torus, b, e, mix, periodic)
     if qd.static(mix & 1 > 0):  # after contact, which would have bent them
-        carry_on(p, k.dt[0], k.gx[0], k.gy[0], k.gz[0], torus, b, s.predicted, 0, periodic)
+        carry_on(p, p.velocity, k.dt, k.gx, k.gy, k.gz, torus, b, s.predicted, True, False, periodic)
 
 
 @qd.func(requires_top_level=True)
-def _meet_bodies(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch):
+def _meet_bodies(
+    x: Vectors, p: Particles, k: StepValues, n: qd.i32, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch
+):
     """Bodies yield to what pushes into them, before particles are put out."""
-    gauge_contacts(
-        s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], s.clear, k.support[0], solids, parts, bodies
-    )
+    gauge_contacts(x, p.position, p.inverse_mass, n, k.radius, s.clear, k.support, solids, parts, bodies)
     solve_bodies(solids, bodies)
 
 
 @qd.func(requires_top_level=True)
-def _move(
-    p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch, left: Flag,
-    coupled: qd.template(), mix: qd.template(),
+def _start(
+    left: Flag, p: Particles, k: StepValues, n: qd.i32, solids: Solids, parts: Parts, s: Scratch, walls: qd.template(),
+    packed: qd.template(),
 ):  # fmt: skip
-    """x* ← x* + Δp, collisions included (lines 14 and 17)."""
-    if qd.static(coupled):
-        for i in range(k.count[0]):
-            if p.inverse_mass[i] > 0.0:
-                s.predicted[i] += s.correction[i]
-                s.clear[i] -= s.correction[i].norm()
-        _meet_bodies(p, k, solids, parts, bodies, s)
-        approach(s.clear, k.count[0], bodies)
-    for i in range(k.count[0]):
-        if p.inverse_mass[i] > 0.0:
-            if qd.static(not coupled):
-                s.predicted[i] += s.correction[i]
-                s.clear[i] -= s.correction[i].norm()
-            if s.clear[i] < k.support[0]:
-                place = resolve_all(
-                    s.predicted[i], p.position[i], k.radius[0], k.solids[0], solids, parts, p.inverse_mass[i]
-                )
-                if qd.static(mix & 1 > 0):
-                    note_touch(i, p, s.predicted[i], place, k.radius[0], b)
-                s.predicted[i] = place
-        if i == 0:
-            count_down(left, s.used)
-    if qd.static(coupled):
-        settle_bodies(solids, bodies)
-        approach(s.clear, k.count[0], bodies)
+    begin_halves(s.predicted, s.half, s.records, n, k.iterations, packed)
+    for _ in range(1):
+        left[()] = k.iterations
+        s.used[0] = 0
+    if qd.static(walls > 1):
+        weigh_walls(
+            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient
+        )
 
 
 @qd.func(requires_top_level=True)
-def _start(left: Flag, k: StepNumbers, s: Scratch):
-    for _ in range(1):
-        left[()] = k.iterations[0]
-        s.used[0] = 0
+def _contact(
+    p: Particles, k: StepValues, n: qd.i32, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters,
+    e: Elastic, s: Scratch, walls: qd.template(), coupled: qd.template(), mix: qd.template(), periodic: qd.template(),
+    packed: qd.template(),
+):  # fmt: skip
+    """Collisions (line 14), bodies made of particles included, and what walls then add to densities.
+
+    ``walls``: 0 there are none, 1 they are only collided with, 2 they count in densities too."""
+    if qd.static(coupled):
+        copy_places(s.predicted, s.half, n, s.correction)
+        _meet_bodies(s.correction, p, k, n, solids, parts, bodies, s)
+        approach(s.clear, n, bodies)
+    touch(
+        p, s.predicted, s.half, s.records, n, k.radius, k.support, k.solids, solids, parts, b, s.clear, s.wall, s.wall_gradient,
+        walls > 1 and not coupled and mix == 0, mix, not coupled, packed,
+    )  # fmt: skip
+    if qd.static(coupled):
+        settle_bodies(solids, bodies)
+        approach(s.clear, n, bodies)
+    hold_together(p, s.predicted, s.half, s.clear, k.dt, torus, b, e, mix, periodic)
+    if qd.static(walls > 1 and (coupled or mix > 0)):  # not before they are where they stay
+        weigh_walls(
+            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient
+        )
 
 
 @qd.func(requires_top_level=True)
 def _iterate(
-    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, walled: qd.template(), power: qd.template(),
-    uniform: qd.template(), kernel: qd.template(), controlled: qd.template(), coupled: qd.template(), mix: qd.template(),
-    periodic: qd.template(),
+    left: Flag, p: Particles, k: StepValues, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
+    solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, pressure: Floats,
+    team: qd.template(), walls: qd.template(), power: qd.template(), uniform: qd.template(), kernel: qd.template(),
+    controlled: qd.template(), hurried: qd.template(), coupled: qd.template(), mix: qd.template(), periodic: qd.template(),
+    packed: qd.template(),
 ):  # fmt: skip
-    """Lines 9–18: all λ, then all Δp, then collisions and new positions."""
-    if qd.static(walled):
-        walls_nearby(
-            p, s.predicted, k.count[0], k.support[0], k.solids[0], solids, parts, s.clear, s.wall, s.wall_gradient, 0
-        )
-    multipliers(
-        p, s.predicted, k.count[0], near, torus, c, s.wall, s.wall_gradient, s.error, s.multiplier,
-        kernel, uniform, periodic, mix > 0,
+    """Lines 9–18: all λ, then all Δp and new positions, then collisions."""
+    weigh(
+        p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall, s.wall_gradient, s.error, s.multiplier,
+        pressure, s.used, team, kernel, walls > 1, controlled, hurried, uniform, periodic, mix > 0, packed,
     )  # fmt: skip
-    corrections(
-        p, s.predicted, k.count[0], near, torus, c, s.multiplier, s.wall_gradient, s.correction,
-        power, uniform, periodic, mix > 0,
+    shift(
+        p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall_gradient, s.multiplier, left, s.used, team,
+        power, walls > 1, uniform, periodic, mix > 0, packed,
     )  # fmt: skip
-    _move(p, k, solids, parts, bodies, b, s, left, coupled, mix)
-    hold_together(p, s.predicted, 0, s.clear, k.dt[0], torus, b, e, mix, periodic)
+    if qd.static(walls > 0 or mix > 0):
+        _contact(p, k, n, torus, solids, parts, bodies, b, e, s, walls, coupled, mix, periodic, packed)
     if qd.static(controlled):
-        chunk_sums(s.error, k.count[0], s.partial)
-        stop_when_small(left, s.used, s.partial, k.count[0], k.movers[0], k.tolerance[0], 2)
+        chunk_sums(s.error, n, s.partial)
+        stop_when_small(left, s.used, s.partial, n, k.movers, k.tolerance, 2)
 
 
 @qd.func(requires_top_level=True)
 def _finish(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, b: Clusters, s: Scratch, status: Ints,
-    confined: qd.template(), uniform: qd.template(), mix: qd.template(), periodic: qd.template(),
+    p: Particles, k: StepValues, n: qd.i32, near: NeighborList, torus: Torus, b: Clusters, s: Scratch, status: Ints,
+    confined: qd.template(), uniform: qd.template(), mix: qd.template(), periodic: qd.template(), packed: qd.template(),
 ):  # fmt: skip
     """Lines 20–24: velocities, vorticity confinement, XSPH, new positions."""
-    velocities(p, k.count[0], k.dt[0], k.farthest[0], s.predicted, s.velocity, status)
-    if qd.static(confined):
-        curl(p, s.predicted, k.count[0], near, torus, k.support[0], s.velocity, s.vorticity, periodic)
-        confine(
-            p, s.predicted, k.count[0], near, torus, k.support[0], k.vorticity[0], k.dt[0], s.vorticity, s.velocity, periodic
-        )
-    if qd.static(mix & 1 > 0):
-        rigid_velocities(p, s.predicted, k.dt[0], torus, b, s.velocity, periodic)
-    if qd.static(mix > 0):
-        cling(p, s.predicted, k.count[0], near, torus, k.dt[0], k.support[0], b, s.velocity, s.correction, periodic)
-        xsph_and_commit(p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.correction, uniform, periodic, True)
+    if qd.static(packed and not confined):
+        packed_velocities(p, n, k.dt, k.farthest, s.predicted, s.half, s.velocity, s.records, status)
     else:
-        xsph_and_commit(p, s.predicted, k.count[0], near, torus, k.xsph[0], k.support[0], s.velocity, uniform, periodic)
+        velocities(p, n, k.dt, k.farthest, s.predicted, s.velocity, status)
+    if qd.static(confined):
+        curl(p, s.predicted, n, near, torus, k.support, s.velocity, s.vorticity, periodic)
+        confine(p, s.predicted, n, near, torus, k.support, k.vorticity, k.dt, s.vorticity, s.velocity, periodic)
+    if qd.static(mix & 1 > 0):
+        rigid_velocities(p, s.predicted, k.dt, torus, b, s.velocity, periodic)
+    if qd.static(mix > 0):
+        cling(p, s.predicted, n, near, torus, k.dt, k.support, b, s.velocity, s.correction, periodic)
+        xsph_and_commit(p, s.predicted, n, near, torus, k.xsph, k.support, s.correction, uniform, periodic, True)
+    elif qd.static(packed and not confined):
+        xsph_by_records(p, s.predicted, s.half, n, near, torus, k.xsph, k.support, s.velocity, s.records, periodic)
+    else:
+        xsph_and_commit(p, s.predicted, n, near, torus, k.xsph, k.support, s.velocity, uniform, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _predict_stage(
-    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic,
+    p: Particles, numbers: StepNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic,
     s: Scratch, coupled: qd.Template, mix: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    _predict(p, k, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
+    k = values_of(numbers)  # read once: a bound that is read before every loop costs a kernel each on a GPU
+    n = k.count
+    _predict(p, k, n, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _solve_stage(
-    left: Flag, p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
-    parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, walled: qd.Template, power: qd.Template,
-    uniform: qd.Template, kernel: qd.Template, controlled: qd.Template, coupled: qd.Template, mix: qd.Template,
-    periodic: qd.Template,
+    left: Flag, p: Particles, numbers: StepNumbers, near: NeighborList, torus: Torus, c: DensityNumbers, solids: Solids,
+    parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, pressure: Floats, team: qd.Template,
+    walls: qd.Template, power: qd.Template, uniform: qd.Template, kernel: qd.Template, controlled: qd.Template,
+    hurried: qd.Template, coupled: qd.Template, mix: qd.Template, periodic: qd.Template, packed: qd.Template,
 ):  # fmt: skip
-    _start(left, k, s)
+    k = values_of(numbers)
+    n = k.count
+    full = padded(n * team)
+    _start(left, p, k, n, solids, parts, s, walls, packed)
     while qd.graph.do_while(left):
         _iterate(
-            left, p, k, near, torus, c, solids, parts, bodies, b, e, s, walled, power, uniform, kernel, controlled, coupled,
-            mix, periodic,
+            left, p, k, n, full, near, torus, c, solids, parts, bodies, b, e, s, pressure, team, walls, power, uniform, kernel,
+            controlled, hurried, coupled, mix, periodic, packed,
         )  # fmt: skip
+    if qd.static(controlled):
+        end_halves(s.predicted, s.half, n)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _finish_stage(
-    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, b: Clusters, s: Scratch, status: Ints,
-    confined: qd.Template, uniform: qd.Template, mix: qd.Template, periodic: qd.Template,
+    p: Particles, numbers: StepNumbers, near: NeighborList, torus: Torus, b: Clusters, s: Scratch, status: Ints,
+    confined: qd.Template, uniform: qd.Template, mix: qd.Template, periodic: qd.Template, packed: qd.Template,
 ):  # fmt: skip
-    _finish(p, k, near, torus, b, s, status, confined, uniform, mix, periodic)
+    k = values_of(numbers)
+    n = k.count
+    _finish(p, k, n, near, torus, b, s, status, confined, uniform, mix, periodic, packed)
+
+
+# What is left to the kernels of a CPU whose pair loops are compiled by hand. Those loops read copies: one half is enough.
+@qd.kernel(graph=True, fastcache=True)
+def _begin_stage(left: Flag, p: Particles, numbers: StepNumbers, solids: Solids, parts: Parts, s: Scratch, walls: qd.Template):
+    k = values_of(numbers)
+    n = k.count
+    for _ in range(1):
+        left[()] = k.iterations
+        s.used[0] = 0
+        s.half[0] = 0
+    if qd.static(walls > 1):
+        weigh_walls(
+            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient
+        )
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _contact_stage(
+    left: Flag, p: Particles, numbers: StepNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters,
+    e: Elastic, s: Scratch, walls: qd.Template, controlled: qd.Template, coupled: qd.Template,
+):  # fmt: skip
+    k = values_of(numbers)
+    n = k.count
+    if qd.static(walls > 0):
+        _contact(p, k, n, torus, solids, parts, bodies, b, e, s, walls, coupled, 0, False, False)
+    for _ in range(1):
+        count_down(left, s.used)
+    if qd.static(controlled):
+        chunk_sums(s.error, n, s.partial)
+        stop_when_small(left, s.used, s.partial, n, k.movers, k.tolerance, 2)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def _velocity_stage(
+    p: Particles, numbers: StepNumbers, near: NeighborList, torus: Torus, s: Scratch, status: Ints, confined: qd.Template
+):
+    k = values_of(numbers)
+    n = k.count
+    velocities(p, n, k.dt, k.farthest, s.predicted, s.velocity, status)
+    if qd.static(confined):
+        curl(p, s.predicted, n, near, torus, k.support, s.velocity, s.vorticity, False)
+        confine(p, s.predicted, n, near, torus, k.support, k.vorticity, k.dt, s.vorticity, s.velocity, False)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _whole_step(
-    left: Flag, p: Particles, k: StepNumbers, cells: Cells, torus: Torus, sk: SearchNumbers, near: NeighborList,
-    c: DensityNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, status: Ints,
-    walled: qd.Template, power: qd.Template, uniform: qd.Template, kernel: qd.Template, controlled: qd.Template,
-    coupled: qd.Template, mix: qd.Template, confined: qd.Template, periodic: qd.Template, depth: qd.Template,
+    left: Flag, p: Particles, numbers: StepNumbers, cells: Cells, torus: Torus, sk: SearchNumbers, near: NeighborList,
+    c: DensityNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, pressure: Floats,
+    status: Ints, team: qd.Template, walls: qd.Template, power: qd.Template, uniform: qd.Template, kernel: qd.Template,
+    controlled: qd.Template, hurried: qd.Template, coupled: qd.Template, mix: qd.Template, periodic: qd.Template,
+    packed: qd.Template, confined: qd.Template, depth: qd.Template,
 ):  # fmt: skip
     """Algorithm 1 as one graph: what a GPU runs when nobody asks for the time of its stages."""
-    _predict(p, k, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
-    search(cells, torus, s.predicted, p.id, p.inverse_mass, sk, near, periodic, depth)
-    _start(left, k, s)
+    k = values_of(numbers)
+    n = k.count
+    reach2 = sk.reach2[0]
+    full = padded(n * team)
+    _predict(p, k, n, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
+    search(cells, torus, s.predicted, p.id, p.inverse_mass, n, reach2, near, periodic, depth)
+    _start(left, p, k, n, solids, parts, s, walls, packed)
     while qd.graph.do_while(left):
         _iterate(
-            left, p, k, near, torus, c, solids, parts, bodies, b, e, s, walled, power, uniform, kernel, controlled, coupled,
-            mix, periodic,
+            left, p, k, n, full, near, torus, c, solids, parts, bodies, b, e, s, pressure, team, walls, power, uniform, kernel,
+            controlled, hurried, coupled, mix, periodic, packed,
         )  # fmt: skip
-    _finish(p, k, near, torus, b, s, status, confined, uniform, mix, periodic)
+    if qd.static(controlled):
+        end_halves(s.predicted, s.half, n)
+    _finish(p, k, n, near, torus, b, s, status, confined, uniform, mix, periodic, packed)
 
 
 class PBF(Method):
-    """The solver. Scratch only: everything that lasts belongs to the world."""
+    """The solver. What lasts belongs to the world: the multipliers that the next step starts from, too."""
 
     stages = ("integrate", "neighbours", "solve", "velocity")
     couples = True
     holds_clusters = True
+    long_lists = True
 
     def __init__(self, params: PBFParams, world: Any):
         self.params = params
-        self._had_walls = False
+        self._passes = FluidPasses()
         self._step, self._density = Uploaded(StepNumbers), Uploaded(DensityNumbers)
+        self.carried = {"pressure": Carried(qd.f32, 2)}
         self.resize(max(world.capacity, 1))
 
     def resize(self, capacity: int) -> None:
@@ -276,8 +347,11 @@ class PBF(Method):
         self.scratch = Scratch(
             **{name: allocate_array(vec3, capacity) for name in VECTORS},
             **{name: allocate_array(qd.f32, capacity) for name in ("multiplier", "error", "clear", "wall")},
+            predicted=allocate_array(vec3, 2 * capacity),
             partial=allocate_array(qd.f32, capacity // 256 + 1),
             used=allocate_array(qd.i32, 2),
+            half=allocate_array(qd.i32, 2),
+            records=allocate_records(2 * capacity),
         )
         self.counter = self.scratch.used
 
@@ -299,6 +373,12 @@ class PBF(Method):
             return self.params.artificial_pressure
         return 0.0 if self.params.unilateral else 0.02
 
+    @property
+    def hurried(self) -> bool:
+        """Whether iterations gather momentum."""
+        c = self.params
+        return c.acceleration == "momentum" and c.unilateral and c.kernels == "spiky" and c.iterations > 1
+
     def values(self, world: Any) -> dict[str, float]:
         """The constraint's parameters in SI units."""
         c, h = self.params, world.support
@@ -311,10 +391,17 @@ class PBF(Method):
             "repulsion": self.artificial_pressure() / stiffness,
             "reference": 1 / at_distance,
             "unilateral": int(c.unilateral),
+            "share": 0.0,
         }
 
+    def values_of_step(self, world: Any, dt: float) -> dict[str, float]:
+        """The same for iterations with momentum, if there are such, in a step of ``dt`` [s]."""
+        c = self.params
+        hurry = momentum_numbers(world.lattice, self.relaxation(world), dt, c.warm_start) if self.hurried else {}
+        return {**self.values(world), **hurry}
+
     def numbers(self, world: Any) -> DensityNumbers:
-        """The same on the device."""
+        """The constraint's parameters on the device."""
         return self._density.set(**self.values(world))
 
     def step(self, world: Any, dt: float) -> None:
@@ -322,30 +409,50 @@ class PBF(Method):
         p, s, c = world.particles, self.scratch, self.params
         near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
         solids, parts, left = world.solids.device, world.solids.parts, backend.loop_counter()
-        k, d = step_numbers(self._step, world, c, dt, vorticity=c.vorticity), self.numbers(world)
+        k = step_numbers(self._step, world, c, dt, vorticity=c.vorticity)
+        d = self._density.set(**self.values_of_step(world, dt))
         bodies, coupled = world.solids.bodies_device, world.solids.coupled
-        variant = (self._walled(world), c.pressure_power, world.uniform, c.density_kernel, c.tolerance > 0, coupled)
+        walls = 1 + c.wall_density if len(world.solids) else 0
+        power = c.pressure_power if self.artificial_pressure() > 0 else 0
         b, e, mix = world.clusters.device, world.clusters.elastic, world.clusters.mix(dt)
+        pressure, packed = world.carried["pressure"].array, world.packs_places(mix)
+        variant = (
+            world.neighbors.team, walls, power, world.uniform, c.density_kernel, c.tolerance > 0, self.hurried, coupled, mix,
+            periodic, packed,
+        )  # fmt: skip
         if not world.stages.precise:
             _whole_step(
                 left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near, d, solids, parts, bodies,
-                b, e, s, world.status, *variant, mix, c.vorticity > 0, periodic, world.neighbors.scan_depth,
+                b, e, s, pressure, world.status, *variant, c.vorticity > 0, world.neighbors.scan_depth,
             )  # fmt: skip
             return
         with world.stages("integrate"):  # lines 1-4
             _predict_stage(p, k, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
         with world.stages("neighbours"):  # lines 5-7
             world.neighbors.find(s.predicted, p, world.count)
+        if suits(world, mix):
+            self._finish_compiled(world, left, k, dt, walls)
+            return
         with world.stages("solve"):  # lines 8-19
-            _solve_stage(left, p, k, near, torus, d, solids, parts, bodies, b, e, s, *variant, mix, periodic)
+            _solve_stage(left, p, k, near, torus, d, solids, parts, bodies, b, e, s, pressure, *variant)
         with world.stages("velocity"):  # lines 20-24
-            _finish_stage(p, k, near, torus, b, s, world.status, c.vorticity > 0, world.uniform, mix, periodic)
+            _finish_stage(p, k, near, torus, b, s, world.status, c.vorticity > 0, world.uniform, mix, periodic, packed)
 
-    def _walled(self, world: Any) -> bool:
-        """Whether walls add to densities; where they no longer do, what they last added is cleared once."""
-        walled = bool(len(world.solids) and self.params.wall_density)
-        if self._had_walls and not walled:
-            self.scratch.wall.fill(0)
-            self.scratch.wall_gradient.fill(0)
-        self._had_walls = walled
-        return walled
+    def _finish_compiled(self, world: Any, left: Any, k: Any, dt: float, walls: int) -> None:
+        """Lines 8-24 with all loops over pairs compiled by hand."""
+        p, s, c, near, torus = world.particles, self.scratch, self.params, world.neighbors.list, world.neighbors.torus
+        solids, parts, bodies = world.solids.device, world.solids.parts, world.solids.bodies_device
+        values, done = self.values_of_step(world, dt), 0
+        with world.stages("solve"):
+            _begin_stage(left, p, k, solids, parts, s, walls)
+            while native.whole_number(left) > 0:
+                pace = compiled_pace(values, done) if self.hurried else values
+                self._passes.density(world, s, pace, c.density_kernel, c.pressure_power, walls > 1)
+                done += 1
+                _contact_stage(
+                    left, p, k, torus, solids, parts, bodies, world.clusters.device, world.clusters.elastic, s, walls,
+                    c.tolerance > 0, world.solids.coupled,
+                )  # fmt: skip
+        with world.stages("velocity"):
+            _velocity_stage(p, k, near, torus, s, world.status, c.vorticity > 0)
+            self._passes.xsph_and_commit(world, s.predicted, s.velocity, c.xsph)

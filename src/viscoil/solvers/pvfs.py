@@ -8,23 +8,27 @@ one thread in a fixed random order, ``jacobi`` corrects all from the same positi
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import quadrants as qd
 from pydantic import Field, StrictBool
 
-from viscoil import backend
+from viscoil import backend, transfer
 from viscoil.constraints.double_density import COUNTERS, LIMIT, DoubleDensityNumbers
 from viscoil.errors import SceneError
-from viscoil.particles import Floats, Ints, Table, Uploaded, allocate_array, vec3
+from viscoil.particles import Floats, Table, Uploaded, allocate_array, vec3
 from viscoil.solvers.events import SpringEvent
 from viscoil.solvers.pvfs_matter import TAU, Matter, depth_of, flow_share, matter_of
 from viscoil.solvers.pvfs_stages import (
     VECTORS,
+    Clinging,
+    Known,
+    Ranked,
     Scratch,
     SweepNumbers,
+    Turn,
     adjust_stage,
     finish_stage,
     line_up_stage,
@@ -37,9 +41,10 @@ from viscoil.solvers.pvfs_stages import (
     viscosity_sweep,
     yield_stage,
 )
+from viscoil.solvers.pvfs_whole import whole_step
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
 from viscoil.sph.schedule import Schedule, hits_for, ids_by_rank, line_schedule
-from viscoil.sph.springs import Plasticity, SpringRows, carried_springs, freeze_kernel, hold, on_host
+from viscoil.sph.springs import Plasticity, RowSums, SpringRows, carried_springs, freeze_kernel, hold, on_host
 from viscoil.steps.impulses import ImpulseNumbers
 from viscoil.units import Count, Quantity, Slider
 
@@ -138,7 +143,7 @@ class PVFS(Method):
         self._impulses, self._plasticity, self._clinging = Table(ImpulseNumbers), Table(Plasticity), Table(Clinging)
         self._sweep, self._hits = Uploaded(SweepNumbers), hits_for(1, None)
         self._width, self._needed = (allocate_array(qd.i32, 1) for _ in range(2))
-        self._colour, self._turn = allocate_array(qd.i32, 2), Uploaded(Turn)
+        self._colour, self._turn, self._known = allocate_array(qd.i32, 2), Uploaded(Turn), Uploaded(Known)
         self._sequence: Any = None  # ids in the order of a sequential sweep
         self._steps = self._count = self._since = 0
         self._now = 0.0
@@ -181,11 +186,12 @@ class PVFS(Method):
             load=allocate_array(qd.f32, capacity),
             rank=allocate_array(qd.i32, capacity),
             where=allocate_array(qd.i32, 1),
+            over=allocate_array(qd.i32, 1),
             drift=allocate_array(qd.i32, 1),
             counts=allocate_array(qd.i32, 3 * COUNTERS),
         )
-        self._bins = allocate_array(vec3, capacity)
-        self._other = allocate_array(qd.i32, 1)
+        self._bins, self._sums = allocate_array(vec3, capacity), RowSums(capacity)
+        self._other, self._seen = allocate_array(qd.i32, 1), -1
         self._sprung = True  # whether there may be springs from before
         self._held: bool | None = None  # whether both ends hold springs; not known after a restart
 
@@ -287,14 +293,16 @@ class PVFS(Method):
         if self._other.shape != partner.array.shape:
             self._other = allocate_array(qd.i32, partner.array.shape[0])
             self._width.fill(partner.width)
+            self._seen = -1
+        known = self._known.set(known=int(self._seen == partner.version)).known
         return _same(
-            self, "_held_rows", SpringRows, partner.array, rest.array, number.array, self._other, partner.row, partner.column,
-            self._width, self._needed,
+            self, "_held_rows", SpringRows, partner.array, rest.array, number.array, self._other, known, partner.row,
+            partner.column, self._width, self._needed,
         )  # fmt: skip
 
     def short_of_room(self) -> int:
         """Places a particle wanted beyond those in its row, or 0."""
-        needed = int(self._needed.to_numpy()[0])
+        needed = int(transfer.read(self._needed)[0])
         if needed:
             self._needed.fill(0)
         return needed
@@ -311,6 +319,7 @@ class PVFS(Method):
             return
         plasticity = self._tables(TAU)[1]
         world.neighbors.find_all(world.particles.position, world.particles, world.count)
+        self._seen = -1  # the kernel names the others only
         while True:
             freeze_kernel(
                 world.particles, world.count, world.neighbors.list, world.neighbors.torus, plasticity, self._rows(world),
@@ -344,6 +353,8 @@ class PVFS(Method):
         if self._sprung and not springy:  # nobody would let them flow, and they would come back as they were
             self.clear(world)
         self._sprung = springy
+        for rows in self.carried.values():  # what does not flow neither begins nor ends
+            rows.steady = not any(m.spring > 0 and m.stretch + m.compress > 0 for m in self._matter)
         events = [SpringEvent(time=0.0, do="freeze")] if self.params.freeze_at_start else []
         for event in [*events, *self.params.events]:
             if begin <= event.time < end:
@@ -352,23 +363,39 @@ class PVFS(Method):
     # --- the step ----------------------------------------------------------------------------------------------------------
     def step(self, world: Any, dt: float) -> None:
         """Algorithm 1."""
-        p, s, c = world.particles, self.scratch, self.params
-        near, torus, periodic, uniform = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic, world.uniform
-        solids, parts, left = world.solids.device, world.solids.parts, backend.loop_counter()
         self._gravity = math.hypot(*world.gravity)
-        k, springy = step_numbers(self._step, world, c, dt), self._springy()
-        impulses, plasticity, stickiness = self._tables(dt)
-        single = len(self._matter) == 1
-        at_once = self.form == "jacobi"
-        in_order = self.form == "sequential"
-        sweep = self._sweep.set(
-            ids=world.next_id, places=world.next_id if in_order else world.count, reach=world.neighbors.reach
-        )
-        s = self._with_room_for_ids(world)
+        self._springy_now = self._springy()
+        k, tables = step_numbers(self._step, world, self.params, dt), self._tables(dt)
+        self._with_room_for_ids(world)
+        rows = self._rows(world)
+        if self.form == "jacobi" and not world.stages.precise:
+            self._whole(world, k, rows, *tables, self._density_numbers(dt))
+        else:
+            self._in_stages(world, k, rows, *tables, self._density_numbers(dt))
+        self._seen = world.carried["partner"].version
+        self._steps += 1
+        self._since += 1
+        self._count = world.count
+
+    def _whole(self, world: Any, k: Any, rows: Any, impulses: Any, plasticity: Any, stickiness: Any, density: Any) -> None:
+        """The step as one graph."""
+        search, solids, implicit = world.neighbors, world.solids, self.params.coupling == "implicit"
+        whole_step(
+            world.particles, k, search.cells, search.torus, search.numbers(world.count), search.list, impulses, plasticity,
+            rows, density, self._sweep_numbers(world), solids.device, solids.parts, solids.bodies_device, stickiness,
+            self.scratch, world.status, self._damping, self._springy_now, self._growing, len(self._matter) == 1, world.uniform,
+            len(solids) > 0, self._body_sweeps(world), implicit, search.periodic, search.scan_depth,
+        )  # fmt: skip
+
+    def _in_stages(self, world: Any, k: Any, rows: Any, impulses: Any, plasticity: Any, stickiness: Any, density: Any) -> None:
+        """The step with every stage launched on its own."""
+        p, s, solids, left = world.particles, self.scratch, world.solids, backend.loop_counter()
+        near, torus, periodic, uniform = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic, world.uniform
+        single, at_once, sweep = len(self._matter) == 1, self.form == "jacobi", self._sweep_numbers(world)
         with world.stages("integrate"):
-            predict_stage(p, k, solids, s, sweep, springy or in_order)
+            predict_stage(p, k, solids.device, s, sweep, self._springy_now or self.form == "sequential")
         with world.stages("neighbours"):
-            world.neighbors.find(s.x, _Ranked(s.rank, p.inverse_mass), world.count)
+            world.neighbors.find(s.x, _same(self, "_ranked", Ranked, s.rank, p.inverse_mass), world.count)
             schedule = self._schedule(world, s, sweep)
         hits = self._hits = hits_for(1 if at_once else world.neighbors.width, self._hits)
         bins = s.x
@@ -379,43 +406,37 @@ class PVFS(Method):
                 else:
                     bins = self._bins
                     viscosity_sweep(left, p, k, near, torus, impulses, schedule, hits, s, bins, single, uniform, periodic)
-        if springy:
+        if self._springy_now:
             with world.stages("springs"):
-                rows = self._rows(world)
-                adjust_stage(
-                    p, k, near, torus, plasticity, rows, s, bins, sweep, single, at_once, self._growing, uniform, periodic
-                )
                 if at_once:
-                    springs_at_once(p, k, torus, plasticity, rows, s, single, uniform, periodic)
+                    springs_at_once(p, k, near, torus, plasticity, rows, s, single, self._growing, uniform, periodic)
                 else:
+                    adjust_stage(p, k, near, torus, plasticity, rows, s, bins, sweep, single, self._growing, uniform, periodic)
                     spring_sweep(left, p, torus, plasticity, rows, schedule, sweep, s, single, uniform, periodic)
         with world.stages("relaxation"):
-            d = self._density_numbers(dt)
             if at_once:
-                relax_at_once(p, k, near, torus, d, s, uniform, periodic)
+                relax_at_once(p, k, near, torus, density, s, uniform, periodic)
             else:
-                relax_sweep(left, p, near, torus, d, schedule, hits, s, uniform, periodic)
+                relax_sweep(left, p, near, torus, density, schedule, hits, s, uniform, periodic)
         with world.stages("contact"):
-            counted = self._meet_bodies(world, k, stickiness)
+            implicit, sweeps = self.params.coupling == "implicit", self._body_sweeps(world)
+            for _ in range(sweeps):
+                yield_stage(p, k, solids.device, solids.parts, solids.bodies_device, stickiness, s, implicit)
             finish_stage(
-                p, k, torus, solids, parts, world.solids.bodies_device, stickiness, s, world.status, len(world.solids) > 0,
-                counted, periodic,
+                p, k, torus, solids.device, solids.parts, solids.bodies_device, stickiness, s, world.status, len(solids) > 0,
+                sweeps > 0 and implicit, periodic,
             )  # fmt: skip
-        self._steps += 1
-        self._since += 1
-        self._count = world.count
 
-    def _meet_bodies(self, world: Any, k: Any, stickiness: Any) -> bool:
-        """Lets bodies yield to the fluid (Algorithm 6); whether what particles get next is still to be given to them."""
+    def _sweep_numbers(self, world: Any) -> Any:
+        """The same on the device."""
+        places = world.next_id if self.form == "sequential" else world.count
+        return self._sweep.set(ids=world.next_id, places=places, reach=world.neighbors.reach)
+
+    def _body_sweeps(self, world: Any) -> int:
+        """How often bodies are let yield to the fluid (Algorithm 6)."""
         if not world.solids.coupled:
-            return False
-        implicit = self.params.coupling == "implicit"
-        for _ in range(SWEEPS if implicit else 1):
-            yield_stage(
-                world.particles, k, world.solids.device, world.solids.parts, world.solids.bodies_device, stickiness,
-                self.scratch, implicit,
-            )  # fmt: skip
-        return implicit
+            return 0
+        return SWEEPS if self.params.coupling == "implicit" else 1
 
     def _density_numbers(self, dt: float) -> DoubleDensityNumbers:
         k = self._k_of(self.params)
@@ -425,11 +446,10 @@ class PVFS(Method):
             limit=LIMIT * self._stiffness_of(self.params) * dt * dt / self._h,
         )  # fmt: skip
 
-    def _with_room_for_ids(self, world: Any) -> Scratch:
+    def _with_room_for_ids(self, world: Any) -> None:
         """Scratch in which every id has a place."""
         if self.scratch.where.shape[0] < world.next_id:
             self.scratch = replace(self.scratch, where=allocate_array(qd.i32, int(1.5 * world.next_id)))
-        return self.scratch
 
     def _schedule(self, world: Any, s: Scratch, sweep: SweepNumbers) -> Schedule:
         """Who is visited when: by cells, or in the fixed random order of the ids; backwards in every other step."""
@@ -439,7 +459,7 @@ class PVFS(Method):
                          world.neighbors.torus.whole, self._colour, backwards)  # fmt: skip
         if self._sequence is None or self._sequence[0] != world.next_id:
             array = allocate_array(qd.i32, world.next_id)
-            array.from_numpy(ids_by_rank(world.next_id))
+            transfer.write(array, ids_by_rank(world.next_id))
             self._sequence = world.next_id, array, line_schedule(world.next_id, self._colour, backwards)
         _, sequence, schedule = self._sequence
         line_up_stage(sequence, s, sweep, schedule)
@@ -453,9 +473,9 @@ class PVFS(Method):
 
     def metrics(self) -> dict[str, float]:
         """Springs per particle, shares of pairs and springs that jacobi had to limit, and the stiffness k [m/s²]."""
-        counts = self.scratch.counts.to_numpy().astype(np.int64).reshape(3, COUNTERS).sum(axis=1)
+        counts = transfer.read(self.scratch.counts).astype(np.int64).reshape(3, COUNTERS).sum(axis=1)
         self.scratch.counts.fill(0)
-        springs = int(self.carried["number"].get(self._count).sum()) if self._count else 0
+        springs = self._sums.of(self.carried["number"].array, self.scratch.load, self._count)[0]
         steps, self._since = max(self._since, 1), 0
         return {
             "springs": springs / max(self._count, 1) / (2 if self.form == "jacobi" else 1),
@@ -465,32 +485,10 @@ class PVFS(Method):
         }
 
 
-@dataclass(frozen=True)
-class Clinging:
-    """How materials stick to solids."""
-
-    stickiness: Floats  # [material] factor on the pull
-
-
-@dataclass(frozen=True)
-class Turn:
-    """Which way a sweep goes."""
-
-    backwards: Ints
-
-
-@dataclass(frozen=True)
-class _Ranked:
-    """What the neighbour search reads of particles, with ranks for ids: particles of a cell then come in random order."""
-
-    id: Ints
-    inverse_mass: Floats
-
-
 def _same(owner: Any, name: str, kind: type, *arrays: Any) -> Any:
-    """A dataclass of these arrays: the one made before as long as they are the same, which launches know by heart."""
-    made = getattr(owner, name, None)
-    if made is None or any(now is not then for now, then in zip(arrays, made[0], strict=True)):
-        made = arrays, kind(*arrays)
-        setattr(owner, name, made)
-    return made[1]
+    """The one dataclass of these arrays. Launches are known by the identity of their arguments, so none may die (see Bonds)."""
+    made = owner.__dict__.setdefault(name, {})
+    key = tuple(map(id, arrays))
+    if key not in made:
+        made[key] = arrays, kind(*arrays)
+    return made[key][1]

@@ -21,8 +21,9 @@ from viscoil.sph.schedule import (
     next_colour,
     ranks,
 )
-from viscoil.sph.springs import Plasticity, SpringRows, adjust, far_springs, pulls, spring_colour
-from viscoil.steps.impulses import ImpulseNumbers, damp_colour, damped, rates
+from viscoil.sph.springs import Plasticity, SpringRows, adjust, far_springs, spring_colour
+from viscoil.sph.springs_at_once import flow_and_pull, loads
+from viscoil.steps.impulses import ImpulseNumbers, damp_colour, damped
 from viscoil.steps.integrate import finite, moved, wrapped
 
 VECTORS = ("x", "before", "touched", "shift", "velocity", "displacement", "pressure")
@@ -38,6 +39,35 @@ class SweepNumbers:
 
 
 @dataclass(frozen=True)
+class Clinging:
+    """How materials stick to solids."""
+
+    stickiness: Floats  # [material] factor on the pull
+
+
+@dataclass(frozen=True)
+class Known:
+    """Whether springs know where their other ends are in memory."""
+
+    known: Ints
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Which way a sweep goes."""
+
+    backwards: Ints
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """What the neighbour search reads of particles, with ranks for ids: particles of a cell then come in random order."""
+
+    id: Ints
+    inverse_mass: Floats
+
+
+@dataclass(frozen=True)
 class Scratch:
     """Memory of one step."""
 
@@ -48,17 +78,18 @@ class Scratch:
     velocity: Vectors  # [m/s]
     displacement: Vectors  # [m]
     pressure: Vectors  # P Δt² [m], P' Δt² [m], limiter; velocities under way in the viscosity
-    load: Floats  # W of springs; V of impulses
+    load: Floats  # V of impulses; W of springs, or the number of those too long for a sweep
     rank: Ints  # scrambled ids
     where: Ints  # [id] index
+    over: Ints  # [1] 1: impulses have to be limited
     drift: Ints  # [1] bits of the farthest that viscosity moved a predicted position [m]
     counts: Ints  # pairs, limited pairs, limited springs
 
 
-@qd.kernel(graph=True, fastcache=True)
-def predict_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch, n: SweepNumbers, named: qd.Template):
+@qd.func(requires_top_level=True)
+def predict(p: Particles, k: StepNumbers, count: qd.i32, solids: Solids, s: Scratch, n: SweepNumbers, named: qd.template()):
     """Lines 1–3 and 6–10: gravity, saved positions, predicted positions; where each id is, when ``named``."""
-    for i in range(k.count[0]):
+    for i in range(count):
         g = vec3(k.gx[0], k.gy[0], k.gz[0])
         x = moved(i, p, k.dt[0], g, solids)
         s.before[i] = p.position[i]
@@ -69,9 +100,16 @@ def predict_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch, n: S
         s.x[i] = x
         if i == 0:
             s.drift[0] = 0
-    ranks(p.id, k.count[0], s.rank)
+            s.over[0] = 0
+    ranks(p.id, count, s.rank)
     if qd.static(named):
-        find_ids(p.id, k.count[0], n.ids[0], s.where)
+        find_ids(p.id, count, n.ids[0], s.where)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def predict_stage(p: Particles, k: StepNumbers, solids: Solids, s: Scratch, n: SweepNumbers, named: qd.Template):
+    count = k.count[0]
+    predict(p, k, count, solids, s, n, named)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -81,16 +119,16 @@ def line_up_stage(sequence: Ints, s: Scratch, n: SweepNumbers, schedule: Schedul
 
 
 @qd.func(requires_top_level=True)
-def _aim_again(p: Particles, k: StepNumbers, s: Scratch):
+def _aim_again(p: Particles, k: StepNumbers, count: qd.i32, s: Scratch):
     """Lines 9–10 with the velocities as they are now."""
-    for i in range(k.count[0]):
+    for i in range(count):
         if p.inverse_mass[i] > 0.0:
             s.x[i] = p.position[i] + k.dt[0] * s.velocity[i]
 
 
 @qd.func(requires_top_level=True)
-def _displace(k: StepNumbers, s: Scratch):
-    for i in range(k.count[0]):
+def _displace(k: StepNumbers, count: qd.i32, s: Scratch):
+    for i in range(count):
         displace(i, s.displacement[i], s.x, s.shift)
 
 
@@ -100,17 +138,31 @@ def viscosity_sweep(
     hits: Hits, s: Scratch, bins: Vectors, single: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """Line 5 (Algorithm 5), pair after pair."""
+    count = k.count[0]
     begin_sweep(left, schedule)
     while qd.graph.do_while(left):
         damp_colour(schedule, p, s.velocity, near, torus, c, hits, single, uniform, periodic)
         next_colour(left, schedule)
-    for i in range(k.count[0]):
+    for i in range(count):
         bins[i] = s.x[i]
-    _aim_again(p, k, s)
-    for i in range(k.count[0]):
+    _aim_again(p, k, count, s)
+    for i in range(count):
         bits = qd.bit_cast((s.x[i] - bins[i]).norm(), qd.i32)
         if bits > s.drift[0]:
             qd.atomic_max(s.drift[0], bits)
+
+
+@qd.func(requires_top_level=True)
+def viscosity_together(
+    p: Particles, k: StepNumbers, count: qd.i32, near: NeighborList, torus: Torus, c: ImpulseNumbers, s: Scratch,
+    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Line 5 (Algorithm 5), all pairs together, and lines 9–10."""
+    damped(p, s.velocity, count, near, torus, c, s.load, s.over, s.pressure, single, uniform, periodic)
+    for i in range(count):
+        s.velocity[i] = s.pressure[i]
+        if p.inverse_mass[i] > 0.0:
+            s.x[i] = p.position[i] + k.dt[0] * s.velocity[i]
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -118,24 +170,20 @@ def viscosity_at_once(
     p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: ImpulseNumbers, s: Scratch,
     single: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    """Line 5 (Algorithm 5), all pairs together."""
-    rates(p, s.velocity, k.count[0], near, torus, c, s.load, single, periodic)
-    damped(p, s.velocity, k.count[0], near, torus, c, s.load, s.pressure, single, uniform, periodic)
-    for i in range(k.count[0]):
-        s.velocity[i] = s.pressure[i]
-    _aim_again(p, k, s)
+    count = k.count[0]
+    viscosity_together(p, k, count, near, torus, c, s, single, uniform, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
 def adjust_stage(
     p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: Plasticity, springs: SpringRows, s: Scratch,
-    bins: Vectors, n: SweepNumbers, single: qd.Template, both: qd.Template, growing: qd.Template, uniform: qd.Template,
-    periodic: qd.Template,
+    bins: Vectors, n: SweepNumbers, single: qd.Template, growing: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """Line 12 (Algorithm 4)."""
+    count = k.count[0]
     adjust(
-        p, s.x, bins, k.count[0], near, torus, c, springs, s.where, n.reach[0], s.drift, s.load,
-        single, both, growing, uniform, periodic,
+        p, s.x, bins, count, near, torus, c, springs, s.where, n.reach[0], s.drift, s.load,
+        single, growing, uniform, periodic,
     )  # fmt: skip
 
 
@@ -152,14 +200,27 @@ def spring_sweep(
     far_springs(p, s.x, s.shift, n.places[0], schedule, torus, c, springs, s.load, single, uniform, periodic)
 
 
+@qd.func(requires_top_level=True)
+def springs_together(
+    p: Particles, k: StepNumbers, count: qd.i32, near: NeighborList, torus: Torus, c: Plasticity, springs: SpringRows,
+    s: Scratch, single: qd.template(), growing: qd.template(), uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Lines 12 and 15 (Algorithms 4 and 3), all springs together."""
+    loads(p, count, c, springs, s.where, s.load, single)
+    flow_and_pull(
+        p, s.x, count, near, torus, c, springs, s.where, s.load, s.displacement, s.counts, single, growing, uniform,
+        periodic,
+    )  # fmt: skip
+    _displace(k, count, s)
+
+
 @qd.kernel(graph=True, fastcache=True)
 def springs_at_once(
-    p: Particles, k: StepNumbers, torus: Torus, c: Plasticity, springs: SpringRows, s: Scratch,
-    single: qd.Template, uniform: qd.Template, periodic: qd.Template,
+    p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: Plasticity, springs: SpringRows, s: Scratch,
+    single: qd.Template, growing: qd.Template, uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    """Line 15 (Algorithm 3), all springs together."""
-    pulls(p, s.x, k.count[0], torus, c, springs, s.load, s.displacement, s.counts, single, uniform, periodic)
-    _displace(k, s)
+    count = k.count[0]
+    springs_together(p, k, count, near, torus, c, springs, s, single, growing, uniform, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -174,24 +235,33 @@ def relax_sweep(
         next_colour(left, schedule)
 
 
+@qd.func(requires_top_level=True)
+def relax_together(
+    p: Particles, k: StepNumbers, count: qd.i32, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, s: Scratch,
+    uniform: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """Line 16 (Algorithm 2), all particles together."""
+    pressures(p, s.x, count, near, torus, c, s.pressure, s.counts, periodic)
+    displacements(p, s.x, count, near, torus, c, s.pressure, s.displacement, s.counts, uniform, periodic)
+    _displace(k, count, s)
+
+
 @qd.kernel(graph=True, fastcache=True)
 def relax_at_once(
     p: Particles, k: StepNumbers, near: NeighborList, torus: Torus, c: DoubleDensityNumbers, s: Scratch,
     uniform: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
-    """Line 16 (Algorithm 2), all particles together."""
-    pressures(p, s.x, k.count[0], near, torus, c, s.pressure, s.counts, periodic)
-    displacements(p, s.x, k.count[0], near, torus, c, s.pressure, s.displacement, s.counts, uniform, periodic)
-    _displace(k, s)
+    count = k.count[0]
+    relax_together(p, k, count, near, torus, c, s, uniform, periodic)
 
 
-@qd.kernel(graph=True, fastcache=True)
-def yield_stage(
-    p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, stickiness: Floats, s: Scratch,
-    implicit: qd.Template,
+@qd.func(requires_top_level=True)
+def meet_bodies(
+    p: Particles, k: StepNumbers, count: qd.i32, solids: Solids, parts: Parts, bodies: Bodies, stickiness: Floats, s: Scratch,
+    implicit: qd.template(),
 ):  # fmt: skip
     """Stages A and B of Algorithm 6: what bodies receive, and how they move then. Implicitly, one sweep towards that."""
-    gauge_wet(p, s.x, s.before, k.count[0], k.dt[0], k.radius[0], solids, parts, bodies, stickiness, implicit)
+    gauge_wet(p, s.x, s.before, count, k.dt[0], k.radius[0], solids, parts, bodies, stickiness, implicit)
     if qd.static(implicit):
         solve_bodies(solids, bodies)
     else:
@@ -200,21 +270,30 @@ def yield_stage(
 
 
 @qd.kernel(graph=True, fastcache=True)
-def finish_stage(
-    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, stickiness: Floats, s: Scratch,
-    status: Ints, touching: qd.Template, counted: qd.Template, periodic: qd.Template,
+def yield_stage(
+    p: Particles, k: StepNumbers, solids: Solids, parts: Parts, bodies: Bodies, stickiness: Floats, s: Scratch,
+    implicit: qd.Template,
+):  # fmt: skip
+    count = k.count[0]
+    meet_bodies(p, k, count, solids, parts, bodies, stickiness, s, implicit)
+
+
+@qd.func(requires_top_level=True)
+def finish(
+    p: Particles, k: StepNumbers, count: qd.i32, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies,
+    stickiness: Floats, s: Scratch, status: Ints, touching: qd.template(), counted: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Lines 17–20: collisions (Algorithm 6) and velocities.
 
     Velocities change by all that moved the particle, which is (x − x_prev)/Δt without losing the digits places have in common.
     """
     if qd.static(touching):
-        for i in range(k.count[0]):
+        for i in range(count):
             s.touched[i] = s.x[i]
-        wet_contact(p, s.x, s.before, k.count[0], k.dt[0], k.radius[0], k.solids[0], solids, parts, stickiness, counted)
+        wet_contact(p, s.x, s.before, count, k.dt[0], k.radius[0], k.solids[0], solids, parts, stickiness, counted)
     if qd.static(counted):
         settle_bodies(solids, bodies)
-    for i in range(k.count[0]):
+    for i in range(count):
         x = s.x[i]
         v = s.velocity[i]
         if p.inverse_mass[i] <= 0.0:  # sweeps push solids' samples and what nozzles lead as well: back where they belong
@@ -228,7 +307,18 @@ def finish_stage(
             if qd.static(touching):
                 change += (x - s.touched[i]) - (s.before[i] - p.position[i])
             v += change / k.dt[0]
-            qd.atomic_max(status[1], qd.bit_cast(v.norm(), qd.i32))
+            speed = qd.bit_cast(v.norm(), qd.i32)
+            if speed > status[1]:  # a million atomic operations on one number take longer than all else here
+                qd.atomic_max(status[1], speed)
             x = wrapped(x, torus, periodic)
         p.velocity[i] = v
         p.position[i] = x
+
+
+@qd.kernel(graph=True, fastcache=True)
+def finish_stage(
+    p: Particles, k: StepNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, stickiness: Floats, s: Scratch,
+    status: Ints, touching: qd.Template, counted: qd.Template, periodic: qd.Template,
+):  # fmt: skip
+    count = k.count[0]
+    finish(p, k, count, torus, solids, parts, bodies, stickiness, s, status, touching, counted, periodic)

@@ -3,14 +3,17 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from time import perf_counter
 from typing import Annotated, Any, ClassVar, Protocol
+
+import quadrants as qd
 
 from viscoil import backend
 from viscoil.model import Model
 from viscoil.particles import Floats, Ints, Uploaded
 from viscoil.sph.smoothing import SPIKY
+from viscoil.transfer import read
 from viscoil.units import Quantity
 
 FARTHEST = 20.0  # supports a particle may move in one step before the state counts as exploding
@@ -53,6 +56,19 @@ class StepNumbers:
     xsph: Floats  # c of eq. 17
     vorticity: Floats  # ε of eq. 16 [m/s]
     stiffness: Floats  # pressure per density error, for methods that have one
+
+
+StepValues = qd.types.struct(**{f.name: qd.i32 if f.type is Ints else qd.f32 for f in fields(StepNumbers)})
+
+
+@qd.func
+def values_of(k: StepNumbers) -> StepValues:
+    """Those numbers, read once at the top of a kernel: what is read between two loops is a launch of its own on a GPU."""
+    return StepValues(
+        count=k.count[0], movers=k.movers[0], dt=k.dt[0], gx=k.gx[0], gy=k.gy[0], gz=k.gz[0], support=k.support[0],
+        radius=k.radius[0], farthest=k.farthest[0], solids=k.solids[0], iterations=k.iterations[0], tolerance=k.tolerance[0],
+        xsph=k.xsph[0], vorticity=k.vorticity[0], stiffness=k.stiffness[0],
+    )  # fmt: skip
 
 
 def step_numbers(uploaded: Uploaded, world: Any, params: Any, dt: float, **more: float) -> Any:
@@ -100,6 +116,7 @@ class Solver(Protocol):
     measures_volume: bool  # it is there to keep the volume: frames measure it unless the scene says otherwise
     couples: bool  # bodies that fluid can move receive what they give
     samples_couple: bool  # also those whose boundary is particles
+    long_lists: bool  # it reads neighbours by fetch and entry alone: lists may have more than 2³¹ entries
     holds_clusters: bool  # rigid and soft bodies made of particles keep their shape
     erosion: float  # how much thinner than drawn such a body is for the fluid, so that it displaces what it should [spacings]
     evolves: tuple[str, ...]  # fields of particles besides position and velocity that a step changes
@@ -165,6 +182,7 @@ class Method:
     couples = False
     samples_couple = False
     holds_clusters = False
+    long_lists = False
     erosion = 0.0
     evolves: tuple[str, ...] = ()
     notes: Sequence[str] = ()
@@ -197,7 +215,6 @@ class Method:
 
     def iterations_used(self) -> int:
         """Iterations since the last call."""
-        backend.synchronise()
-        used = int(self.counter.to_numpy()[1])
+        used = int(read(self.counter)[1])
         self.counter.fill(0)
         return used

@@ -26,6 +26,8 @@ class TakamatsuIISPHParams(IISPHParams):
     method: Literal["takamatsu_iisph"] = "takamatsu_iisph"  # type: ignore[assignment]
     correction: Literal["shape_matching"] = "shape_matching"  # type: ignore[assignment]
     """goals come from shape matching"""
+    acceleration: Literal["momentum", "none"] = "none"
+    """iterations as published"""
     conserve: StrictBool = False
     """regions act on all their members alike; as published they do not"""
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import quadrants as qd
 
-from viscoil import backend
+from viscoil import backend, transfer
 from viscoil.constraints.conformation import gradient_corrections, gradient_of
 from viscoil.constraints.walls import walls_nearby
 from viscoil.particles import Floats, Ints, Matrices, Particles, allocate_array, mat3
@@ -112,7 +112,7 @@ class UCMSPH(Incompressible):
         self._viscous = bool((rows["viscosity"] > 0).any())
         self.rows = MaxwellRows(**{name: allocate_array(qd.f32, len(materials)) for name in rows})
         for name, values in rows.items():
-            getattr(self.rows, name).from_numpy(values)
+            transfer.write(getattr(self.rows, name), values)
 
     def step(self, world: Any, dt: float) -> None:
         """Prediction, acceleration by stress, density, conformation."""

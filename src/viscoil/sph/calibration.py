@@ -6,6 +6,7 @@ dimensionless measure of stiffness (specification 1.3).
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -25,6 +26,7 @@ class Lattice:
     stiffest_mode: float  # largest eigenvalue of the density constraints' J Jᵀ, in units of gradient_square
 
 
+@cache
 def calibrate(spacing: float, support: float, kernel: int = SPIKY) -> Lattice:
     """Sums over the lattice of ``spacing`` [m] within ``support`` [m] for densities by ``kernel``.
 
@@ -46,9 +48,11 @@ def calibrate(spacing: float, support: float, kernel: int = SPIKY) -> Lattice:
     offsets, r = offsets[r > 0], r[r > 0]
     gradient = (_steepness(r, support, volume, kernel) / r)[:, None] * offsets
     square = float((gradient**2).sum())
-    # On a lattice the modes of J Jᵀ are plane waves with eigenvalue |Σ_j V∇W_j sin(k·x_j)|²: no matrix is needed.
+    # On a lattice the modes of J Jᵀ are plane waves with eigenvalue |Σ_j V∇W_j sin(k·x_j)|²: no matrix is needed. Waves
+    # whose numbers are the same in another order have the same eigenvalue.
     wave = np.arange(0, np.pi + 0.05, 0.1) / spacing
     waves = np.stack(np.meshgrid(wave, wave, wave, indexing="ij"), -1).reshape(-1, 3)
+    waves = waves[(waves[:, 0] <= waves[:, 1]) & (waves[:, 1] <= waves[:, 2])]
     modes = (np.sin(waves @ offsets.T) @ gradient) ** 2
     return Lattice(
         neighbors=listed,

@@ -5,6 +5,8 @@ With z = w r, γ = r·z and δ = z·A z known together, d ← z + β d and u ←
 
 import quadrants as qd
 
+import viscoil.compiler  # noqa: F401  before the first kernel
+
 
 @qd.func
 def strides(gamma: qd.f32, delta: qd.f32, gamma_before: qd.f32, alpha_before: qd.f32):

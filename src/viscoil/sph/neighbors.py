@@ -11,18 +11,14 @@ on atomics: particles of a cell are ranked by id. Hence every sum over neighbour
 """
 
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import quadrants as qd
 
 from viscoil import backend
-from viscoil.errors import SceneError
-from viscoil.particles import Floats, Ints, Uploaded, Vectors, allocate_array, vec3
+from viscoil.particles import Floats, Ints, Vectors, vec3
+from viscoil.sph.records import Records, begin_of, put_record, record_from, vector_of
 
-CELLS_PER_PARTICLE = 2  # upper bound of the torus size; cells hold about ten particles, so most stay empty
-FEWEST_CELLS = 3  # per axis
-LARGEST_TORUS = 256**3  # the device scan is compiled for this many cells
+ivec4 = qd.types.vector(4, qd.i32)
 
 
 @dataclass(frozen=True)
@@ -47,6 +43,7 @@ class Cells:
     sorted_x: Floats  # [place] coordinates in that order [m], one array each: the search reads them in streams
     sorted_y: Floats
     sorted_z: Floats
+    sorted: Records  # [place] coordinates and the bits of the index, where passes read records
 
 
 @dataclass(frozen=True)
@@ -54,14 +51,40 @@ class NeighborList:
     """Neighbours of particle i are ``index[i * row + k * column]`` for k < count[i].
 
     Rows are contiguous on CPUs (column = 1), columns on GPUs (row = 1). Steps and width are one-element arrays.
+
+    No array can have 2³¹ elements. On a GPU a list that needs more goes on in ``more`` and ``most`` after ``split`` columns
+    each: :func:`fetch` and :func:`entry` know, and who reads ``index`` itself can only have lists of one piece.
     """
 
     count: Ints
     index: Ints
+    more: Ints
+    most: Ints
+    split: Ints
     needed: Ints  # [1] most neighbours any particle had: larger than width = overflow
     row: Ints
     column: Ints
     width: Ints  # longest list there is room for
+
+
+# What kernels have to know of a search, in one number: the depth of its scan, and one of these more where places are sorted
+# into records as well, and candidates read from those, into a list of one piece or of several.
+RECORDED, TORN = 8, 16
+
+
+def recorded(depth: int) -> bool:
+    """Whether candidates are read as records."""
+    return depth >= RECORDED
+
+
+def torn(depth: int) -> bool:
+    """Whether a list that is made from records has several pieces."""
+    return depth >= TORN
+
+
+def levels(depth: int) -> int:
+    """Of the device's scan."""
+    return depth % RECORDED
 
 
 @dataclass(frozen=True)
@@ -108,18 +131,106 @@ def batches(count: qd.i32) -> qd.i32:
 
 
 @qd.func
-def fetch(near: NeighborList, i: qd.i32, count: qd.i32, batch: qd.i32):
+def fetch(near: NeighborList, i: qd.i32, count: qd.i32, batch: qd.i32, torn: qd.template() = True):
     """Indices of the neighbours ``batch * lanes()`` and following of particle i; i itself where there are no more.
 
     Particle i is never listed as its own neighbour, and most terms of a sum vanish at distance zero by themselves.
+    ``torn``: whether the list may have several pieces. Where it cannot, its address need not be looked up in every turn.
     """
     first = batch * qd.static(lanes())
-    at = i * near.row[0] + first * near.column[0]
-    found = qd.Vector([near.index[at + lane * near.column[0]] for lane in qd.static(range(lanes()))])
+    found = qd.Vector([0 for _ in qd.static(range(lanes()))])
     if qd.static(lanes() > 1):
+        column = near.column[0]
+        if qd.static(torn):
+            split = near.split[0]
+            if first < split:
+                for lane in qd.static(range(lanes())):
+                    found[lane] = near.index[i + (first + lane) * column]
+            elif first < 2 * split:
+                for lane in qd.static(range(lanes())):
+                    found[lane] = near.more[i + (first + lane - split) * column]
+            else:
+                for lane in qd.static(range(lanes())):
+                    found[lane] = near.most[i + (first + lane - 2 * split) * column]
+        else:
+            for lane in qd.static(range(lanes())):
+                found[lane] = near.index[i + (first + lane) * column]
         for lane in qd.static(range(lanes())):
             found[lane] = qd.select(first + lane < count, found[lane], i)
+    else:
+        found[0] = near.index[i * near.row[0] + first * near.column[0]]
     return found
+
+
+# --- teams: several threads of a GPU for one particle -------------------------------------------------------------------
+@qd.func
+def turns(count: qd.i32, team: qd.template()) -> qd.i32:
+    """Fetches that each member of a team takes for ``count`` neighbours."""
+    return (count + qd.static(lanes() * team - 1)) // qd.static(lanes() * team)
+
+
+@qd.func
+def fetch_share(
+    near: NeighborList, i: qd.i32, count: qd.i32, turn: qd.i32, member: qd.i32, team: qd.template(), torn: qd.template() = True
+):
+    """What a member of a team fetches in its turn; i itself where there are no more. A team of one: :func:`fetch`."""
+    batch = turn
+    if qd.static(team > 1):
+        batch = turn * team + member
+        batch = qd.select(batch * qd.static(lanes()) < count, batch, 0)
+    found = fetch(near, i, count, batch, torn)
+    if qd.static(team > 1):  # noqa: SIM102 (decided when compiled)
+        if turn * team + member != batch:
+            for lane in qd.static(range(lanes())):
+                found[lane] = i
+    return found
+
+
+@qd.func
+def team_sum(value: qd.f32, team: qd.template()) -> qd.f32:
+    """Sum over the members of a team, in all of them, in a fixed order. All threads of a warp have to come here."""
+    total = value
+    for step in qd.static(range(team.bit_length() - 1)):
+        total += qd.simt.subgroup.shuffle_xor(total, qd.u32(qd.static(1 << step)))
+    return total
+
+
+@qd.func
+def team_vector(value: vec3, team: qd.template()) -> vec3:
+    """:func:`team_sum` of three components."""
+    return vec3(team_sum(value[0], team), team_sum(value[1], team), team_sum(value[2], team))
+
+
+@qd.func
+def entry(near: NeighborList, i: qd.i32, k: qd.i32) -> qd.i32:
+    """The k-th neighbour of particle i, whichever piece of the list it is in."""
+    j = 0
+    if qd.static(lanes() > 1):
+        split = near.split[0]
+        if k < split:
+            j = near.index[i + k * near.column[0]]
+        elif k < 2 * split:
+            j = near.more[i + (k - split) * near.column[0]]
+        else:
+            j = near.most[i + (k - 2 * split) * near.column[0]]
+    else:
+        j = near.index[i * near.row[0] + k * near.column[0]]
+    return j
+
+
+@qd.func
+def _enter(out: NeighborList, i: qd.i32, k: qd.i32, j: qd.i32, form: ivec4):
+    """Writes what :func:`entry` reads. The list's width, row, column and split are handed over: after a store they would be
+    read again."""
+    if qd.static(lanes() > 1):
+        if k < form[3]:
+            out.index[i + k * form[2]] = j
+        elif k < 2 * form[3]:
+            out.more[i + (k - form[3]) * form[2]] = j
+        else:
+            out.most[i + (k - 2 * form[3]) * form[2]] = j
+    else:
+        out.index[i * form[1] + k * form[2]] = j
 
 
 @qd.func
@@ -163,9 +274,11 @@ def count_cells(cells: Cells, torus: Torus, position: Vectors, n: qd.i32):
 
 @qd.func(requires_top_level=True)
 def prefix_sum(cells: Cells, torus: Torus, depth: qd.template()):
-    """start[c] = particles in the cells before c. ``depth``: levels of the device's scan, 0 for the CPU's own."""
-    if qd.static(depth > 0):
-        qd.algorithms.exclusive_scan_add(cells.count, cells.start, cells.partial, torus.whole[3] + 1, qd.i32, depth)
+    """start[c] = particles in the cells before c. ``depth``: levels of the device's scan, 0 for the CPU's own; see RECORDED."""
+    if qd.static(levels(depth) > 0):
+        qd.algorithms.exclusive_scan_add(
+            cells.count, cells.start, cells.partial, torus.whole[3] + 1, qd.i32, qd.static(levels(depth))
+        )
     else:
         for chunk in range((torus.whole[3] + 1023) // 1024):
             total = 0
@@ -187,7 +300,7 @@ def prefix_sum(cells: Cells, torus: Torus, depth: qd.template()):
 
 
 @qd.func(requires_top_level=True)
-def sort_cells(cells: Cells, position: Vectors, ids: Ints, n: qd.i32):
+def sort_cells(cells: Cells, position: Vectors, ids: Ints, n: qd.i32, depth: qd.template()):
     """Particles by cell, and inside a cell by id: the rank is the number of smaller ids there."""
     for i in range(n):
         cells.sorted_id[cells.start[cells.cell[i]] + cells.slot[i]] = ids[i]
@@ -201,13 +314,15 @@ def sort_cells(cells: Cells, position: Vectors, ids: Ints, n: qd.i32):
         cells.sorted_x[place] = position[i][0]
         cells.sorted_y[place] = position[i][1]
         cells.sorted_z[place] = position[i][2]
+        if qd.static(recorded(depth)):
+            put_record(cells.sorted, place, position[i], qd.bit_cast(i, qd.f32))
         cells.count[cells.cell[i]] = 0  # for the next search
 
 
 @qd.func
 def _scan_run(
-    first: qd.i32, last: qd.i32, place: qd.i32, already: qd.i32, base: qd.i32, reach2: qd.f32,
-    cells: Cells, torus: Torus, out: NeighborList, periodic: qd.template(),
+    first: qd.i32, last: qd.i32, place: qd.i32, already: qd.i32, i: qd.i32, reach2: qd.f32,
+    cells: Cells, torus: Torus, out: NeighborList, form: ivec4, periodic: qd.template(),
 ) -> qd.i32:  # fmt: skip
     """Appends the neighbours among the places first..last; returns how many there are by now.
 
@@ -230,21 +345,76 @@ def _scan_run(
             k = a + 31 - qd.math.clz(qd.cast(lowest, qd.i32))
             mask ^= lowest
             if k != place:
-                if found < out.width[0]:
-                    out.index[base + found * out.column[0]] = cells.order[k]
+                if found < form[0]:
+                    _enter(out, i, found, cells.order[k], form)
                 found += 1
         a = end
     return found
 
 
+@qd.func
+def _scan_records(
+    first: qd.i32, last: qd.i32, place: qd.i32, already: qd.i32, i: qd.i32, x: vec3, begin: qd.u64, reach2: qd.f32,
+    cells: Cells, torus: Torus, out: NeighborList, form: ivec4, periodic: qd.template(), depth: qd.template(),
+) -> qd.i32:  # fmt: skip
+    """The same for GPUs: one load per candidate tells where it is and who, and hits are stored at once.
+
+    Threads of a warp look at different candidates, so that somebody nearly always hits: what a hit costs is what counts. One
+    beyond the list's width falls onto its last entry; the step is repeated with a longer list anyway.
+    """
+    found = already
+    for batch in range(batches(last - first)):
+        a = first + batch * qd.static(lanes())
+        squares = qd.Vector([0.0 for _ in qd.static(range(lanes()))])
+        names = qd.Vector([0 for _ in qd.static(range(lanes()))])
+        for lane in qd.static(range(lanes())):  # all of them before the first store
+            other = record_from(cells.sorted, begin, qd.min(a + lane, last - 1))
+            d = separation(x, vector_of(other), torus, periodic)
+            missing = qd.select(a + lane < last, qd.select(a + lane == place, 1, 0), 1)
+            squares[lane] = qd.select(missing == 1, 1e30, d.dot(d))
+            names[lane] = qd.bit_cast(other[3], qd.i32)
+        for lane in qd.static(range(lanes())):
+            if squares[lane] < reach2:
+                if qd.static(torn(depth)):
+                    _enter(out, i, qd.min(found, form[0] - 1), names[lane], form)
+                else:
+                    out.index[i * form[1] + qd.min(found, form[0] - 1) * form[2]] = names[lane]
+                found += 1
+    return found
+
+
+@qd.func
+def _scan(
+    first: qd.i32, last: qd.i32, place: qd.i32, already: qd.i32, i: qd.i32, x: vec3, begin: qd.u64, reach2: qd.f32,
+    cells: Cells, torus: Torus, out: NeighborList, form: ivec4, periodic: qd.template(), depth: qd.template(),
+) -> qd.i32:  # fmt: skip
+    found = 0
+    if qd.static(recorded(depth)):
+        found = _scan_records(first, last, place, already, i, x, begin, reach2, cells, torus, out, form, periodic, depth)
+    else:
+        found = _scan_run(first, last, place, already, i, reach2, cells, torus, out, form, periodic)
+    return found
+
+
+@qd.func
+def _gap(x: qd.f32, side: qd.i32, axis: qd.template(), torus: Torus) -> qd.f32:
+    """How far [m] x is at least from the cells on one side (−1, 1) of its own along an axis; 0 for its own (0)."""
+    t = (x - torus.real[axis]) * torus.real[3 + axis]
+    inside = t - qd.floor(t)
+    gap = qd.select(side < 0, inside, 1.0 - inside) - 1e-3 - 1e-6 * qd.abs(t)  # more than rounding can be wrong by
+    return qd.select(side == 0, 0.0, qd.max(gap, 0.0) / torus.real[3 + axis])
+
+
 @qd.func(requires_top_level=True)
 def list_neighbors(
-    cells: Cells, torus: Torus, inverse_mass: Floats, n: qd.i32, reach2: qd.f32, out: NeighborList, periodic: qd.template()
-):
+    cells: Cells, torus: Torus, inverse_mass: Floats, n: qd.i32, reach2: qd.f32, out: NeighborList, periodic: qd.template(),
+    depth: qd.template(),
+):  # fmt: skip
     """Everybody closer than the reach (squared, m²), for fluid particles, those led by nozzles included.
 
     Runs over places, not indices: threads then walk through space in order. Three cells along x are one run of the
-    sorted arrays, or two where the torus closes.
+    sorted arrays, or two where the torus closes. A GPU leaves out cells whose nearest point is too far, seven of 27 on average;
+    on a CPU, which looks at 16 candidates at once, asking takes longer than that.
     """
     for place in range(n):
         i = cells.order[place]
@@ -256,22 +426,41 @@ def list_neighbors(
             cx = c % dim_x
             cy = (c // dim_x) % dim_y
             cz = c // (dim_x * dim_y)
+            x = vec3(cells.sorted_x[place], cells.sorted_y[place], cells.sorted_z[place])
+            begin = qd.u64(0)
+            if qd.static(recorded(depth)):
+                begin = begin_of(cells.sorted)
+            form = ivec4(out.width[0], out.row[0], out.column[0], out.split[0])
+            below = 0.0
+            above = 0.0
+            if qd.static(lanes() > 1):
+                below = _gap(x[0], -1, 0, torus)
+                above = _gap(x[0], 1, 0, torus)
             found = 0
-            base = i * out.row[0]
             for row in range(9):
                 ry = _wrapped(cy + row % 3 - 1, dim_y)
                 rz = _wrapped(cz + row // 3 - 1, dim_z)
+                left = reach2
+                if qd.static(lanes() > 1):
+                    gap_y = _gap(x[1], row % 3 - 1, 1, torus)
+                    gap_z = _gap(x[2], row // 3 - 1, 2, torus)
+                    left -= gap_y * gap_y + gap_z * gap_z
                 line = (rz * dim_y + ry) * dim_x
-                first = cells.start[line + qd.max(cx - 1, 0)]
-                last = cells.start[line + qd.min(cx + 2, dim_x)]
-                found = _scan_run(first, last, place, found, base, reach2, cells, torus, out, periodic)
-                if cx == 0 or cx == dim_x - 1:
-                    other = line + qd.select(cx == 0, dim_x - 1, 0)
-                    first = cells.start[other]
-                    last = cells.start[other + 1]
-                    found = _scan_run(first, last, place, found, base, reach2, cells, torus, out, periodic)
-            out.count[i] = qd.min(found, out.width[0])
-            if found > out.width[0]:
+                if left > 0.0:
+                    back = qd.select(below * below < left, 1, 0)
+                    ahead = qd.select(above * above < left, 1, 0)
+                    first = cells.start[line + qd.max(cx - back, 0)]
+                    last = cells.start[line + qd.min(cx + 1 + ahead, dim_x)]
+                    found = _scan(first, last, place, found, i, x, begin, reach2, cells, torus, out, form, periodic, depth)
+                    if (cx == 0 and back == 1) or (cx == dim_x - 1 and ahead == 1):
+                        other = line + qd.select(cx == 0, dim_x - 1, 0)
+                        first = cells.start[other]
+                        last = cells.start[other + 1]
+                        found = _scan(
+                            first, last, place, found, i, x, begin, reach2, cells, torus, out, form, periodic, depth
+                        )
+            out.count[i] = qd.min(found, form[0])
+            if found > form[0]:
                 qd.atomic_max(out.needed[0], found)
         else:
             out.count[i] = 0
@@ -279,158 +468,28 @@ def list_neighbors(
 
 @qd.func(requires_top_level=True)
 def search(
-    cells: Cells, torus: Torus, position: Vectors, ids: Ints, inverse_mass: Floats, k: SearchNumbers,
+    cells: Cells, torus: Torus, position: Vectors, ids: Ints, inverse_mass: Floats, n: qd.i32, reach2: qd.f32,
     out: NeighborList, periodic: qd.template(), depth: qd.template(),
 ):  # fmt: skip
-    """Particles into cells, and the list of neighbours of those that move."""
-    count_cells(cells, torus, position, k.count[0])
+    """n particles into cells, and the list of neighbours of those that move."""
+    count_cells(cells, torus, position, n)
     prefix_sum(cells, torus, depth)
-    sort_cells(cells, position, ids, k.count[0])
-    list_neighbors(cells, torus, inverse_mass, k.count[0], k.reach2[0], out, periodic)
+    sort_cells(cells, position, ids, n, depth)
+    list_neighbors(cells, torus, inverse_mass, n, reach2, out, periodic, depth)
 
 
 @qd.kernel(graph=True, fastcache=True)
-def _find(
+def sort_only(cells: Cells, torus: Torus, position: Vectors, ids: Ints, k: SearchNumbers, depth: qd.Template):
+    n = k.count[0]
+    count_cells(cells, torus, position, n)
+    prefix_sum(cells, torus, depth)
+    sort_cells(cells, position, ids, n, depth)
+
+
+@qd.kernel(graph=True, fastcache=True)
+def find_neighbors(
     cells: Cells, torus: Torus, position: Vectors, ids: Ints, inverse_mass: Floats, k: SearchNumbers,
     out: NeighborList, periodic: qd.Template, depth: qd.Template,
 ):  # fmt: skip
-    search(cells, torus, position, ids, inverse_mass, k, out, periodic, depth)
-
-
-def _constant(value: int) -> Any:
-    array = allocate_array(qd.i32, 1)
-    array.fill(value)
-    return array
-
-
-def list_width(neighbors: int) -> int:
-    """Row length for about ``neighbors`` entries; never 64 or 80, whose rows fall onto the same cache sets."""
-    width = max(8, 4 * ((neighbors + 3) // 4))
-    return width + 4 if width % 16 == 0 else width
-
-
-class Neighbors:
-    """The neighbour search of one world: its cells and its list, sized for ``capacity`` particles."""
-
-    def __init__(self, reach: float, expected: int, capacity: int, box: Any = None):
-        """reach [m]: search radius; expected: neighbours of a particle inside the fluid; box: periodic Domain or None."""
-        self.reach = float(reach)
-        self.box = box
-        self.periodic = box is not None and bool(box.periodic)
-        self.dims = (FEWEST_CELLS,) * 3
-        self.multiple = 1  # unbounded axes have a multiple of this many cells (at most 16), for those who colour them
-        self.torus = Torus(allocate_array(qd.f32, 9), allocate_array(qd.i32, 4))
-        self._width = list_width(int(expected * 1.25) + 6)
-        self._table = 0
-        self._numbers = Uploaded(SearchNumbers)
-        self.resize(capacity)
-        self.fit(np.zeros(3), np.zeros(3))
-
-    def resize(self, capacity: int) -> None:
-        """Room for ``capacity`` particles."""
-        self.capacity = capacity
-        gpu = backend.current().is_gpu
-        self.list = NeighborList(
-            count=allocate_array(qd.i32, capacity),
-            index=allocate_array(qd.i32, capacity * self._width),
-            needed=allocate_array(qd.i32, 1),
-            row=_constant(1 if gpu else self._width),
-            column=_constant(capacity if gpu else 1),
-            width=_constant(self._width),
-        )
-        self._table = min(max(4096, CELLS_PER_PARTICLE * capacity), LARGEST_TORUS - 1)
-        self.cells = Cells(
-            cell=allocate_array(qd.i32, capacity),
-            slot=allocate_array(qd.i32, capacity),
-            count=allocate_array(qd.i32, self._table + 1),
-            start=allocate_array(qd.i32, self._table + 1),
-            partial=allocate_array(qd.u32, self._table // 128 + 1024),
-            sorted_id=allocate_array(qd.i32, capacity),
-            order=allocate_array(qd.i32, capacity),
-            sorted_x=allocate_array(qd.f32, capacity),
-            sorted_y=allocate_array(qd.f32, capacity),
-            sorted_z=allocate_array(qd.f32, capacity),
-        )
-
-    @property
-    def width(self) -> int:
-        return self._width
-
-    def widen(self, needed: int) -> None:
-        """Longer rows after an overflow."""
-        self._width = list_width(int(needed * 1.15) + 4)
-        self.resize(self.capacity)
-
-    def fit(self, low: np.ndarray, high: np.ndarray) -> None:
-        """Shapes the torus after the extent of the particles (metres), within the memory it has.
-
-        A pure function of its arguments and the capacity: a resumed run gets the same cells.
-        """
-        origin, period, dims = np.zeros(3), np.zeros(3), np.zeros(3, int)
-        for axis in range(3):
-            if self.periodic and "xyz"[axis] in self.box.periodic:
-                length = self.box.max[axis] - self.box.min[axis]
-                dims[axis] = int(length / self.reach * (1 + 1e-6))
-                if dims[axis] < FEWEST_CELLS:
-                    raise SceneError(
-                        f"domain: the periodic box is {length:g} m long in {'xyz'[axis]}, expected at least three times "
-                        f"the search radius ({FEWEST_CELLS * self.reach:g} m)"
-                    )
-                origin[axis], period[axis] = self.box.min[axis], length
-            else:
-                wanted = (float(high[axis]) - float(low[axis])) / self.reach
-                dims[axis] = int(min(max(wanted + 3, 8), 1e9))
-                dims[axis] += -dims[axis] % self.multiple
-        room, least = float(self._table), FEWEST_CELLS + -FEWEST_CELLS % self.multiple
-        for left, axis in zip((3, 2, 1), np.argsort(dims, kind="stable"), strict=True):
-            # The shortest axis first: what it leaves is shared evenly by the longer ones. Unbounded axes then share
-            # cells, periodic ones get larger cells.
-            dims[axis] = min(dims[axis], int(room ** (1 / left) * (1 + 1e-9)))
-            if period[axis] == 0:
-                dims[axis] = max(dims[axis] - dims[axis] % self.multiple, least)
-            room /= dims[axis]
-        size = np.where(period > 0, period / dims, self.reach)
-        self.dims = tuple(int(d) for d in dims)
-        self.torus.real.from_numpy(np.concatenate([origin, 1 / size, period]).astype(np.float32))
-        self.torus.whole.from_numpy(np.array([*dims, np.prod(dims)], np.int32))
-
-    def find(self, position: Any, particles: Any, count: int) -> None:
-        """Sorts ``count`` particles at ``position`` into cells and lists the neighbours of those that move."""
-        _find(
-            self.cells, self.torus, position, particles.id, particles.inverse_mass,
-            self.numbers(count), self.list, self.periodic, self.scan_depth,
-        )  # fmt: skip
-
-    def find_all(self, position: Any, particles: Any, count: int) -> None:
-        """As :meth:`find`, and again with longer lists until all neighbours have found room. Waits for the device."""
-        self.find(position, particles, count)
-        while needed := self.overflow():
-            self.widen(needed)
-            self.find(position, particles, count)
-
-    def numbers(self, count: int) -> SearchNumbers:
-        """Arguments of a search among ``count`` particles, on the device."""
-        return self._numbers.set(count=count, reach2=self.reach**2)
-
-    @property
-    def scan_depth(self) -> int:
-        """Levels of the device's prefix sum; 0 for the CPU's own."""
-        if not backend.current().is_gpu:
-            return 0
-        return 2 if np.prod(self.dims) < 256**2 - 1 else 3
-
-    def to_numpy(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """(neighbours of each particle (n,), their indices (n, width)); entries beyond the count are set to 0."""
-        number = self.list.count.to_numpy()[:count]
-        index = self.list.index.to_numpy()[: self.capacity * self._width]
-        by_column = backend.current().is_gpu
-        rows = index.reshape(self._width, self.capacity).T if by_column else index.reshape(-1, self._width)
-        return number, np.where(np.arange(self._width) < number[:, None], rows[:count], 0)
-
-    def overflow(self) -> int:
-        """Neighbours the fullest particle has when the list was too short, else 0. Waits for the device."""
-        needed = int(self.list.needed.to_numpy()[0])
-        if needed > self._width:
-            self.list.needed.fill(0)
-            return needed
-        return 0
+    n = k.count[0]
+    search(cells, torus, position, ids, inverse_mass, n, k.reach2[0], out, periodic, depth)

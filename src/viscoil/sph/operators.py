@@ -6,7 +6,7 @@
 import quadrants as qd
 
 from viscoil.particles import Floats, Matrices, Particles, Vectors, mat3
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, entry, separation
 from viscoil.sph.smoothing import cubic_gradient, density_weight
 
 
@@ -18,9 +18,8 @@ def relative_density(
     """ρ_i/ρ₀ = Σ_j V_j W_ij + walls, particle i included (eq. 2 divided by the rest density)."""
     for i in range(n):
         total = p.volume[i] * density_weight(0.0, support, kernel) + wall[i]
-        base = i * near.row[0]
         for k in range(near.count[i]):
-            j = near.index[base + k * near.column[0]]
+            j = entry(near, i, k)
             d = separation(x[i], x[j], torus, periodic)
             total += p.volume[j] * density_weight(d.dot(d), support, kernel)
         out[i] = total
@@ -38,9 +37,8 @@ def gradient_correction(
     """
     for i in range(n):
         b = mat3(0.0)
-        base = i * near.row[0]
         for k in range(near.count[i]):
-            j = near.index[base + k * near.column[0]]
+            j = entry(near, i, k)
             d = separation(x[i], x[j], torus, periodic)
             b += -p.volume[j] * cubic_gradient(d.dot(d), support) * d.outer_product(d)
         third = b.trace() / 3.0
@@ -58,9 +56,8 @@ def velocity_gradient(
     """L_i = Σ_j V_j (v_j − v_i) (B_i⁻¹∇W_ij)ᵀ, L_ab = ∂v_a/∂x_b [1/s]; with identity corrections, plain SPH."""
     for i in range(n):
         total = mat3(0.0)
-        base = i * near.row[0]
         for k in range(near.count[i]):
-            j = near.index[base + k * near.column[0]]
+            j = entry(near, i, k)
             d = separation(x[i], x[j], torus, periodic)
             gradient = correction[i] @ (p.volume[j] * cubic_gradient(d.dot(d), support) * d)
             total += (velocity[j] - velocity[i]).outer_product(gradient)

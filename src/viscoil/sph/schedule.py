@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
-from viscoil import backend
+from viscoil import backend, transfer
 from viscoil.particles import Flag, Floats, Ints, allocate_array
 
 
@@ -198,9 +198,9 @@ def _rank(ids: Ints, n: qd.i32, rank: Ints):
 def ids_by_rank(count: int) -> np.ndarray:
     """The ids 0 ... count − 1 in the order of their ranks."""
     ids, rank = allocate_array(qd.i32, count), allocate_array(qd.i32, count)
-    ids.from_numpy(np.arange(max(count, 1), dtype=np.int32))
+    transfer.write(ids, np.arange(max(count, 1), dtype=np.int32))
     _rank(ids, count, rank)
-    return np.argsort(rank.to_numpy()[:count], kind="stable").astype(np.int32)
+    return np.argsort(transfer.read(rank, count), kind="stable").astype(np.int32)
 
 
 @qd.func(requires_top_level=True)
@@ -225,7 +225,7 @@ def in_line(sequence: Ints, number: qd.i32, where: Ints, schedule: Schedule):
 def line_schedule(places: int, colour: Any, backwards: Any) -> Schedule:
     """A schedule of one cell with so many places."""
     whole = allocate_array(qd.i32, 4)
-    whole.from_numpy(np.ones(4, np.int32))
+    transfer.write(whole, np.ones(4, np.int32))
     return Schedule(allocate_array(qd.i32, places), allocate_array(qd.i32, 2), whole, colour, backwards)
 
 

@@ -8,6 +8,8 @@ Radii in metres, W in 1/m³, g in 1/m⁵. Every function is 0 for r >= h.
 
 import quadrants as qd
 
+import viscoil.compiler  # noqa: F401  before the first kernel
+
 SPIKY, POLY6, CUBIC = 0, 1, 2  # kernels of the density sum; inside kernels these numbers are written out
 NAMES = ("spiky", "paper", "cubic")  # what users call them: PBF was published with Poly6
 

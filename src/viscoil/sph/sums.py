@@ -23,7 +23,7 @@ import numpy as np
 import quadrants as qd
 
 from viscoil import backend
-from viscoil.particles import Vectors, allocate_array, vec3
+from viscoil.particles import Ints, Vectors, allocate_array, vec3
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,13 @@ class Sums:
 
     terms: Vectors  # [particle] used on CPUs
     partial: Vectors  # [chunk of 256 particles]
+    arrived: Ints  # [1] chunks that were handed in; zero between loops
 
 
 def allocate_sums(capacity: int) -> Sums:
     """Room to add up ``capacity`` particles."""
-    return Sums(allocate_array(vec3, 1 if on_gpu() else capacity), allocate_array(vec3, capacity // 256 + 1))
+    terms = allocate_array(vec3, 1 if on_gpu() else capacity)
+    return Sums(terms, allocate_array(vec3, capacity // 256 + 1), allocate_array(qd.i32, 1))
 
 
 def on_gpu() -> bool:
@@ -69,11 +71,29 @@ def _block_total(value: vec3) -> vec3:
 
 
 @qd.func
-def team_total(value: vec3) -> vec3:
-    """Sum over a team of workers() threads that are a block of their own, in the first of them."""
+def team_sums(value, number: qd.template()):
+    """Sums of the ``number`` components of a vector over a team of workers() threads that are a block of their own, for all
+    of them. All components share two barriers: the subgroups' sums lie in shared memory and are added up in their order."""
     result = value
     if qd.static(on_gpu()):
-        result = _block_total(value)
+        lanes = qd.static(qd.simt.subgroup.group_size())
+        groups = qd.static(256 // qd.simt.subgroup.group_size())
+        shared = qd.simt.block.SharedArray(qd.static((256 // qd.simt.subgroup.group_size() + 1) * number), qd.f32)
+        thread = qd.simt.block.thread_idx()
+        for k in qd.static(range(number)):
+            part = qd.simt.subgroup.reduce_add(value[k])
+            if thread % lanes == 0:
+                shared[thread // lanes * number + k] = part
+        qd.simt.block.sync()
+        if thread < number:
+            total = shared[thread]
+            for group in range(1, groups):
+                total += shared[group * number + thread]
+            shared[groups * number + thread] = total
+        qd.simt.block.sync()
+        for k in qd.static(range(number)):
+            result[k] = shared[groups * number + k]
+        qd.simt.block.sync()  # the next sum uses the same shared memory
     return result
 
 
@@ -86,6 +106,24 @@ def hand_in(i: qd.i32, n: qd.i32, value: vec3, sums: Sums):
             sums.partial[i // 256] = total
     else:
         sums.terms[i] = value
+
+
+@qd.func
+def is_last(i: qd.i32, n: qd.i32, sums: Sums) -> qd.i32:
+    """GPUs, after :func:`hand_in`: whether the chunk of particle i is the last to arrive, so that its block can add up all of
+    them (:func:`grand_total`) and go on with the sum in the same loop. Who that is varies, what it finds does not."""
+    shared = qd.simt.block.SharedArray(1, qd.i32)
+    if i % 256 == 0:
+        qd.simt.grid.mem_fence()  # what was handed in is there for all before it counts
+        shared[0] = qd.atomic_add(sums.arrived[0], 1)
+    qd.simt.block.sync()
+    last = qd.select(shared[0] == (n + 255) // 256 - 1, 1, 0)
+    qd.simt.block.sync()
+    if last == 1:
+        qd.simt.grid.mem_fence()
+        if i % 256 == 0:
+            sums.arrived[0] = 0
+    return last
 
 
 @qd.func(requires_top_level=True)

@@ -16,7 +16,7 @@ from typing import Any
 import quadrants as qd
 
 from viscoil.particles import Floats, Particles, Vectors, allocate_array, vec3
-from viscoil.sph.neighbors import Cells, NeighborList, Torus, cell_beside, separation
+from viscoil.sph.neighbors import Cells, NeighborList, Torus, cell_beside, entry, separation
 from viscoil.sph.smoothing import density_weight
 from viscoil.sph.sums import Sums, allocate_sums, chunk_totals, hand_in, padded, total_on_host
 
@@ -31,9 +31,8 @@ def _middles(
         x = p.position[i]
         total = vec3(0.0)
         number = 0.0
-        base = i * near.row[0]
         for k in range(near.count[i]):
-            j = near.index[base + k * near.column[0]]
+            j = entry(near, i, k)
             d = separation(p.position[j], x, torus, periodic)
             counts = qd.select(p.solid[j] < 0, 1.0, 0.0)
             counts = qd.select(d.dot(d) < 1.0002 * support * support, counts, 0.0)  # 1e-4 of the support for rounding

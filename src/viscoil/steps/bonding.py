@@ -18,7 +18,9 @@ from typing import Any, Literal
 import numpy as np
 import quadrants as qd
 
+from viscoil import transfer
 from viscoil.particles import Table, Uploaded, allocate_array, vec3
+from viscoil.sph import springs
 from viscoil.sph.bonds import (
     NEVER,
     REFERENCE,
@@ -51,7 +53,7 @@ class Bonds:
         self._width, self._needed = (allocate_array(qd.i32, 1) for _ in range(2))
         self._where = allocate_array(qd.i32, 1)
         self._wide = 0
-        self._made: dict[str, tuple[tuple[Any, ...], Any]] = {}
+        self._made: dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = {}
         self.resize(1)
 
     def resize(self, capacity: int) -> None:
@@ -60,6 +62,7 @@ class Bonds:
         self._stiffness, self._scarcity = (allocate_array(qd.f32, capacity) for _ in range(2))
         self._offset, self._changed = allocate_array(vec3, shaped), allocate_array(qd.i32, shaped)
         self._lightness, self._worst, self._share = (allocate_array(qd.f32, shaped) for _ in range(3))
+        self._sums = springs.RowSums(capacity)
         self._empty = allocate_array(qd.f32, 1), allocate_array(qd.i32, 1)
         self.capacity = capacity
 
@@ -80,13 +83,28 @@ class Bonds:
             if column in columns:
                 setattr(self, name, any(map(used, columns[column])))
 
+    def steady(self, matter: list[Any]) -> None:
+        """Tells the world which rows steps leave alone, for such materials: it need not remember them.
+
+        Bonds to particles that are gone are dropped whenever a step meets them, also in one that is repeated.
+        """
+        lasting = not any(m.merging > 0 or m.splitting < 0.01 * NEVER or m.flow > 0 for m in matter)
+        for name in ("partner", "rest", "number"):
+            self.carried[name].steady = lasting and self.scheme != "shape_matching"
+        self.carried["strength"].steady = not any(m.weakening > 0 for m in matter)
+
     # --- memory ------------------------------------------------------------------------------------------------------------
     def _same(self, name: str, kind: type, *arrays: Any) -> Any:
-        """A dataclass of these arrays: the one made before as long as they are the same, which launches know by heart."""
-        made = self._made.get(name)
-        if made is None or any(now is not then for now, then in zip(arrays, made[0], strict=True)):
-            made = self._made[name] = arrays, kind(*arrays)
-        return made[1]
+        """The one dataclass of these arrays.
+
+        Launches are known by the identity of their arguments and replayed with the arrays they had. Sorting exchanges rows with
+        their spare; a dataclass that died would leave its identity to the next one, and the launch would see the rows from
+        before.
+        """
+        key = (name, *map(id, arrays))
+        if key not in self._made:
+            self._made[key] = arrays, kind(*arrays)
+        return self._made[key][1]
 
     def rows(self, world: Any) -> Any:
         """The bonds on the device."""
@@ -113,7 +131,7 @@ class Bonds:
 
     def short_of_room(self) -> int:
         """Places a particle wanted beyond those in its row, or 0. Waits for the device."""
-        needed = int(self._needed.to_numpy()[0])
+        needed = int(transfer.read(self._needed)[0])
         if needed:
             self._needed.fill(0)
         return needed
@@ -169,14 +187,20 @@ class Bonds:
             self.weakening, self.flowing,
         )  # fmt: skip
 
+    def arguments(self, world: Any) -> tuple[Any, ...]:
+        """What a kernel needs that updates and corrects in one go, and what it is compiled for."""
+        return (
+            self._counts_of(world), self.numbers, self.rows(world), self.regions(world), SCHEMES.index(self.scheme),
+            self.splitting, self.merging, self.flowing, self.two_sided, self.normalise, GOALS.index(self.goal), self.conserve,
+            self.weakening,
+        )  # fmt: skip
+
     def _counts_of(self, world: Any) -> Any:
         return self._counts.set(count=world.count, ids=world.next_id)
 
     def metrics(self, world: Any) -> dict[str, float]:
         """Bonds per particle, each counted once, and the mean share of stiffness left, of those that have bonds."""
-        number, strength = (world.carried[name].get(world.count)[:, 0] for name in ("number", "strength"))
-        bonded = number > 0
-        return {
-            "bonds": float(number.sum() / 2 / max(world.fluid_count, 1)),
-            "strength": float(strength[bonded].mean()) if bonded.any() else 1.0,
-        }
+        self.rows(world)  # as long as the world is
+        number, strength = (world.carried[name].array for name in ("number", "strength"))
+        held, holders, left = self._sums.of(number, strength, world.count)
+        return {"bonds": held / 2 / max(world.fluid_count, 1), "strength": left / holders if holders else 1.0}

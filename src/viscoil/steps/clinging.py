@@ -12,7 +12,7 @@ import quadrants as qd
 
 from viscoil.particles import Particles, Vectors
 from viscoil.solids.clusters import Clusters
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, entry, separation
 from viscoil.sph.smoothing import poly6
 
 
@@ -28,10 +28,8 @@ def cling(
         wi = p.inverse_mass[i]
         if wi > 0.0:
             own = p.cluster[i]
-            base = i * near.row[0]
-            column = near.column[0]
             for k in range(near.count[i]):
-                j = near.index[base + k * column]
+                j = entry(near, i, k)
                 other = p.cluster[j]
                 wj = p.inverse_mass[j]
                 if own != other and wj > 0.0:

@@ -4,15 +4,15 @@
 
 σ [1/s] smooths, β [1/m] only keeps fast particles from running through each other. The published impulse has no bound; I ≤ u
 stops the approach and does no more. Pairs that separate are left alone, so this viscosity does not resist stretching.
-Distances are those at the start of the step. :func:`damp_colour` goes through the pairs one after the other, :func:`rates` and
-:func:`damped` do all at once, each pair scaled by min(1, 4/V), V = Δt Σ_j (1 − q)(σ + βu) of the end with more.
+Distances are those at the start of the step. :func:`damp_colour` goes through the pairs one after the other, :func:`damped`
+does all at once, each pair scaled by min(1, 4/V), V = Δt Σ_j (1 − q)(σ + βu) of the end with more.
 """
 
 from dataclasses import dataclass
 
 import quadrants as qd
 
-from viscoil.particles import Floats, Particles, Vectors, vec3
+from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
 from viscoil.sph.pairs import share_of
 from viscoil.sph.schedule import Hits, Schedule, apart, block_of, in_turn, rows, run_of, sweepers, take, tasks
@@ -123,40 +123,49 @@ def _approach(i: qd.i32, j: qd.i32, p: Particles, v: Vectors, torus: Torus, h: q
     return direction, w, u
 
 
-@qd.func(requires_top_level=True)
-def rates(
-    p: Particles, v: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: ImpulseNumbers, rate: Floats,
-    single: qd.template(), periodic: qd.template(),
+@qd.func
+def _slowed(
+    i: qd.i32, p: Particles, v: Vectors, near: NeighborList, torus: Torus, c: ImpulseNumbers, rate: Floats,
+    limiting: qd.template(), single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """V_i: how much of its approach a particle would lose to all its neighbours together."""
-    for i in range(n):
-        total = 0.0
-        for batch in range(batches(near.count[i])):
-            found = fetch(near, i, near.count[i], batch)
-            for lane in qd.static(range(lanes())):
-                j = found[lane]
-                _, w, u = _approach(i, j, p, v, torus, c.support[0], periodic)
-                total += w * (_strength(i, j, p, c, single) + c.quadratic[0] * u)
-        rate[i] = total
+    """(change of the velocity of particle i by all its pairs, V_i); ``limiting``: with pairs scaled by their V."""
+    total = vec3(0.0)
+    sum_of_rates = 0.0
+    count = near.count[i]
+    for batch in range(batches(count)):
+        found = fetch(near, i, count, batch)
+        for lane in qd.static(range(lanes())):
+            j = found[lane]
+            direction, w, u = _approach(i, j, p, v, torus, c.support[0], periodic)
+            part = w * (_strength(i, j, p, c, single) + c.quadratic[0] * u)
+            sum_of_rates += part
+            if qd.static(limiting):
+                part *= qd.min(1.0, 4.0 / qd.max(qd.max(rate[i], rate[j]), 1e-30))
+            size = 0.5 * u * qd.min(part, 1.0)
+            if qd.static(not uniform):
+                size *= 2.0 * share_of(p.inverse_mass[i], p.inverse_mass[j])
+            total -= size * direction
+    return total, sum_of_rates
 
 
 @qd.func(requires_top_level=True)
 def damped(
-    p: Particles, v: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: ImpulseNumbers, rate: Floats, out: Vectors,
-    single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    p: Particles, v: Vectors, n: qd.i32, near: NeighborList, torus: Torus, c: ImpulseNumbers, rate: Floats, over: Ints,
+    out: Vectors, single: qd.template(), uniform: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """Velocities after the impulses of all pairs at once."""
+    """Velocities after the impulses of all pairs at once; rate_i = V_i.
+
+    Seldom is any V so large that pairs have to be scaled: over[0], 0 before, tells, and then all is done again.
+    """
     for i in range(n):
-        total = vec3(0.0)
+        total, rate_of_all = _slowed(i, p, v, near, torus, c, rate, False, single, uniform, periodic)
+        rate[i] = rate_of_all
+        if rate_of_all > 4.0:
+            over[0] = 1
+        out[i] = v[i]
         if p.inverse_mass[i] > 0.0:
-            for batch in range(batches(near.count[i])):
-                found = fetch(near, i, near.count[i], batch)
-                for lane in qd.static(range(lanes())):
-                    j = found[lane]
-                    direction, w, u = _approach(i, j, p, v, torus, c.support[0], periodic)
-                    limit = qd.min(1.0, 4.0 / qd.max(qd.max(rate[i], rate[j]), 1e-30))
-                    size = 0.5 * u * qd.min(limit * w * (_strength(i, j, p, c, single) + c.quadratic[0] * u), 1.0)
-                    if qd.static(not uniform):
-                        size *= 2.0 * share_of(p.inverse_mass[i], p.inverse_mass[j])
-                    total -= size * direction
-        out[i] = v[i] + total
+            out[i] = v[i] + total
+    for i in range(n):
+        if over[0] == 1 and p.inverse_mass[i] > 0.0:
+            total, _ = _slowed(i, p, v, near, torus, c, rate, True, single, uniform, periodic)
+            out[i] = v[i] + total

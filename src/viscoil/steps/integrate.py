@@ -5,6 +5,7 @@ import quadrants as qd
 from viscoil.particles import Ints, Particles, Vectors, vec3
 from viscoil.solids.sdf import Solids
 from viscoil.sph.neighbors import Torus
+from viscoil.sph.records import Records, put_record
 
 
 @qd.func
@@ -37,15 +38,33 @@ def predict(p: Particles, n: qd.i32, dt: qd.f32, gx: qd.f32, gy: qd.f32, gz: qd.
 
 @qd.func(requires_top_level=True)
 def velocities(p: Particles, n: qd.i32, dt: qd.f32, farthest: qd.f32, predicted: Vectors, velocity: Vectors, status: Ints):
-    """v ← (x* − x)/Δt (line 21). Records the smallest id that is not finite or moved farther than ``farthest`` [m]."""
+    """v ← (x* − x)/Δt (line 21). Notes the smallest id that is not finite or moved farther than ``farthest`` [m]."""
     for i in range(n):
-        move = predicted[i] - p.position[i]
-        velocity[i] = move / dt
-        if finite(predicted[i]) == 0 or move.dot(move) > farthest * farthest:
-            qd.atomic_min(status[0], p.id[i])
-        elif p.inverse_mass[i] > 0.0:
-            # Positive floats order like their bits: the maximum speed without a floating-point atomic.
-            qd.atomic_max(status[1], qd.bit_cast(velocity[i].norm(), qd.i32))
+        velocity[i] = _velocity(i, p, dt, farthest, predicted, status)
+
+
+@qd.func
+def _velocity(i: qd.i32, p: Particles, dt: qd.f32, farthest: qd.f32, predicted: Vectors, status: Ints) -> vec3:
+    move = predicted[i] - p.position[i]
+    velocity = move / dt
+    if finite(predicted[i]) == 0 or move.dot(move) > farthest * farthest:
+        qd.atomic_min(status[0], p.id[i])
+    elif p.inverse_mass[i] > 0.0:
+        # Positive floats order like their bits: the maximum speed without a floating-point atomic.
+        qd.atomic_max(status[1], qd.bit_cast(velocity.norm(), qd.i32))
+    return velocity
+
+
+@qd.func(requires_top_level=True)
+def packed_velocities(
+    p: Particles, n: qd.i32, dt: qd.f32, farthest: qd.f32, predicted: Vectors, half: Ints, velocity: Vectors, r: Records,
+    status: Ints,
+):  # fmt: skip
+    """:func:`velocities`, and the same as records, in the half of them that holds no places."""
+    for i in range(n):
+        v = _velocity(i, p, dt, farthest, predicted, status)
+        velocity[i] = v
+        put_record(r, (1 - half[0]) * velocity.shape[0] + i, v, 0.0)
 
 
 @qd.func(requires_top_level=True)
@@ -81,8 +100,8 @@ def wrapped(x: vec3, torus: Torus, periodic: qd.template()) -> vec3:
 
 
 @qd.kernel(fastcache=True)
-def let_go(p: Particles, n: qd.i32, now: qd.f32):
-    """Particles that have left the pipe of their nozzle at ``now`` [s] move by themselves."""
+def lead(p: Particles, n: qd.i32, now: qd.f32):
+    """Particles that have left the pipe of their nozzle at ``now`` [s] move by themselves, the others are led."""
     for i in range(n):
-        if p.inverse_mass[i] < 0.0 and p.free_at[i] <= now:
-            p.inverse_mass[i] = -p.inverse_mass[i]
+        w = qd.abs(p.inverse_mass[i])
+        p.inverse_mass[i] = qd.select(p.free_at[i] <= now, w, -w)

@@ -28,6 +28,7 @@ class SmoothingNumbers:
 
     support: Floats  # [1] H [m]
     strength: Floats  # [material] ε of one pass
+    passes: Floats  # [1] how many
 
 
 @qd.func

@@ -166,24 +166,59 @@ def shape_matching(
                 bonds.strength[i] = qd.min(s, qd.max(s - loss, own(c.lower, i, p, single)))
 
 
+@qd.func(requires_top_level=True)
+def update_bonds(
+    p: Particles, x: Vectors, k: BondCounts, count: qd.i32, near: NeighborList, torus: Torus, c: BondNumbers,
+    bonds: BondRows, m: Regions, scheme: qd.template(), single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    splitting: qd.template(), merging: qd.template(), flowing: qd.template(),
+):  # fmt: skip
+    """The set of bonds at positions x; for shape matching also the regions."""
+    find_ids(p.id, count, k.ids[0], bonds.where)
+    if qd.static(scheme == 2):  # SHAPES
+        fit_regions(p, x, count, torus, c, bonds, m, single, uniform, periodic, splitting)
+        if qd.static(splitting or merging or flowing):
+            update_regions(
+                p, x, count, near, torus, c, bonds, m, single, uniform, periodic, splitting, merging, flowing
+            )
+    else:
+        update_pairs(
+            p, x, count, near, torus, c, bonds, single, uniform, periodic, splitting, merging, flowing
+        )
+
+
 @qd.kernel(graph=True, fastcache=True)
 def update_stage(
     p: Particles, x: Vectors, k: BondCounts, near: NeighborList, torus: Torus, c: BondNumbers, bonds: BondRows, m: Regions,
     scheme: qd.Template, single: qd.Template, uniform: qd.Template, periodic: qd.Template,
     splitting: qd.Template, merging: qd.Template, flowing: qd.Template,
 ):  # fmt: skip
-    """The set of bonds at positions x; for shape matching also the regions."""
-    find_ids(p.id, k.count[0], k.ids[0], bonds.where)
-    if qd.static(scheme == 2):  # SHAPES
-        fit_regions(p, x, k.count[0], torus, c, bonds, m, single, uniform, periodic, splitting)
-        if qd.static(splitting or merging or flowing):
-            update_regions(
-                p, x, k.count[0], near, torus, c, bonds, m, single, uniform, periodic, splitting, merging, flowing
-            )
+    count = k.count[0]
+    update_bonds(p, x, k, count, near, torus, c, bonds, m, scheme, single, uniform, periodic, splitting, merging, flowing)
+
+
+@qd.func(requires_top_level=True)
+def correct_by_bonds(
+    p: Particles, x: Vectors, k: BondCounts, count: qd.i32, torus: Torus, c: BondNumbers, bonds: BondRows, m: Regions,
+    velocity: Vectors, scheme: qd.template(), single: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    two_sided: qd.template(), normalise: qd.template(), goal: qd.template(), conserve: qd.template(),
+    weakening: qd.template(), flowing: qd.template(),
+):  # fmt: skip
+    """Adds the correction to ``velocity``; bonds are those of :func:`update_stage` at the same x."""
+    if qd.static(scheme == 0):  # SPRINGS
+        springs(
+            p, x, count, torus, c, bonds, m, velocity, single, uniform, periodic, two_sided, normalise, goal,
+            conserve, weakening, flowing,
+        )  # fmt: skip
+    elif qd.static(scheme == 1):  # POSITIONS
+        position_based(
+            p, x, count, torus, c, bonds, m, velocity, single, uniform, periodic, two_sided, normalise, goal,
+            conserve, weakening, flowing,
+        )  # fmt: skip
     else:
-        update_pairs(
-            p, x, k.count[0], near, torus, c, bonds, single, uniform, periodic, splitting, merging, flowing
-        )
+        shape_matching(
+            p, x, count, torus, c, bonds, m, velocity, single, uniform, periodic, two_sided, normalise, goal,
+            conserve, weakening, flowing,
+        )  # fmt: skip
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -192,19 +227,8 @@ def correct_stage(
     scheme: qd.Template, single: qd.Template, uniform: qd.Template, periodic: qd.Template, two_sided: qd.Template,
     normalise: qd.Template, goal: qd.Template, conserve: qd.Template, weakening: qd.Template, flowing: qd.Template,
 ):  # fmt: skip
-    """Adds the correction to ``velocity``; bonds are those of :func:`update_stage` at the same x."""
-    if qd.static(scheme == 0):  # SPRINGS
-        springs(
-            p, x, k.count[0], torus, c, bonds, m, velocity, single, uniform, periodic, two_sided, normalise, goal,
-            conserve, weakening, flowing,
-        )  # fmt: skip
-    elif qd.static(scheme == 1):  # POSITIONS
-        position_based(
-            p, x, k.count[0], torus, c, bonds, m, velocity, single, uniform, periodic, two_sided, normalise, goal,
-            conserve, weakening, flowing,
-        )  # fmt: skip
-    else:
-        shape_matching(
-            p, x, k.count[0], torus, c, bonds, m, velocity, single, uniform, periodic, two_sided, normalise, goal,
-            conserve, weakening, flowing,
-        )  # fmt: skip
+    count = k.count[0]
+    correct_by_bonds(
+        p, x, k, count, torus, c, bonds, m, velocity, scheme, single, uniform, periodic, two_sided, normalise, goal, conserve,
+        weakening, flowing,
+    )  # fmt: skip

@@ -3,7 +3,7 @@
 import quadrants as qd
 
 from viscoil.particles import Particles, Vectors, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, entry, separation
 from viscoil.sph.smoothing import spiky_gradient
 
 
@@ -15,9 +15,8 @@ def curl(
     """ω_i = Σ_j V_j ∇W_ij × (v_j − v_i) [1/s] (15)."""
     for i in range(n):
         total = vec3(0.0)
-        base = i * near.row[0]
         for k in range(near.count[i]):
-            j = near.index[base + k * near.column[0]]
+            j = entry(near, i, k)
             d = separation(x[i], x[j], torus, periodic)
             gradient = p.volume[j] * spiky_gradient(d.dot(d), support) * d
             total += gradient.cross(velocity[j] - velocity[i])
@@ -34,9 +33,8 @@ def confine(
         if p.inverse_mass[i] > 0.0:
             own = vorticity[i].norm()
             eta = vec3(0.0)
-            base = i * near.row[0]
             for k in range(near.count[i]):
-                j = near.index[base + k * near.column[0]]
+                j = entry(near, i, k)
                 d = separation(x[i], x[j], torus, periodic)
                 eta += p.volume[j] * (vorticity[j].norm() - own) * spiky_gradient(d.dot(d), support) * d
             # Where the vorticity is even its gradient has no direction: compare with the largest it could be here.

@@ -358,6 +358,8 @@ class Engine:
         if sim.step_count == 0:
             self._say_state("compiling")
         index = sim.frame_index
+        # Before the step: the last one of a drag has news too.
+        dragged = sim.world.solids.dragging or any(nozzle.dragging for nozzle in sim.nozzles)
         sim.step()
         if self._playing:
             self._say_state("running")
@@ -371,7 +373,7 @@ class Engine:
         for note in sim.notes[self._said :]:
             self._send(m.Note(note))
         self._said = len(sim.notes)
-        if sim.world.solids.dragging:
+        if dragged:
             self._edited_at = self._edited_at or now
         if sim.frame_index > index:
             self._rows.append(self._row())

@@ -14,7 +14,8 @@ class Keeper:
 
     def __init__(self, sim: Any, folder: Path, device: str):
         self.folder = folder
-        self._run = Run.create(folder, _endless(sim), {"device": device, "command": "viscoil studio"})
+        details = {"device": device, "passes": sim.passes, "command": "viscoil studio"}
+        self._run = Run.create(folder, _endless(sim), details)
         self.frames = 0
         self.add(sim)
 

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
-from viscoil import backend
+from viscoil import backend, transfer
 from viscoil.io.frame import Frame
 from viscoil.particles import Floats, Ints, Matrices, Uploaded, Vectors, allocate_array, mat3, vec3
-from viscoil.sph.neighbors import Cells, Neighbors, Torus, count_cells, prefix_sum, sort_cells
+from viscoil.sph.neighbors import Cells, Torus, count_cells, prefix_sum, sort_cells
+from viscoil.sph.search import Neighbors
 
 REACH = 2.5  # [d] radius r of the weights; the paper takes twice its kernel radius
 STRETCH = 4.0  # k_r: longest over shortest axis, at most
@@ -205,7 +206,7 @@ def _spread(
 ):  # fmt: skip
     count_cells(cells, torus, position, k.count[0])
     prefix_sum(cells, torus, depth)
-    sort_cells(cells, position, ids, k.count[0])
+    sort_cells(cells, position, ids, k.count[0], depth)
     spread(cells, torus, k, out)
 
 
@@ -232,15 +233,15 @@ def measure(
     search = Neighbors(max(reach, support) * spacing, 0, count)  # only its cells are used
     search.fit(position.min(axis=0), position.max(axis=0))
     x, ids = allocate_array(vec3, count), allocate_array(qd.i32, count)
-    x.from_numpy(np.ascontiguousarray(position, np.float32))
-    ids.from_numpy(np.arange(count, dtype=np.int32))
+    transfer.write(x, np.asarray(position, np.float32))
+    transfer.write(ids, np.arange(count, dtype=np.int32))
     numbers = Uploaded(SpreadNumbers).set(
         count=count, spacing=spacing, reach=reach, support=support, stretch=stretch, centring=centring
     )
     kinds: dict[str, Any] = {"centre": vec3, "axes": mat3, "scale": vec3, "volume": qd.f32, "crowd": qd.f32}
     out = Spread(**{name: allocate_array(kind, count) for name, kind in kinds.items()})
     _spread(search.cells, search.torus, x, ids, numbers, out, search.scan_depth)
-    found = {name: getattr(out, name).to_numpy() for name in kinds}
+    found = {name: transfer.read(getattr(out, name)) for name in kinds}
     found["centre"] = position + np.float32(spacing) * found["centre"]
     found["volume"] = found["volume"] * np.float32(spacing) ** 3
     return HostSpread(**found)

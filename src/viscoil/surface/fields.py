@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import quadrants as qd
 
-from viscoil import backend
+from viscoil import backend, transfer
 from viscoil.errors import SurfaceFailed
 from viscoil.extras import require
 from viscoil.particles import Floats, Ints, Matrices, Vectors, allocate_array, mat3, vec3
@@ -119,13 +119,13 @@ def evaluate(
     )  # fmt: skip
     values = allocate_array(qd.f32, cells)
     _add_up(blobs, grid, 16 * len(blocks.origin), values, kind)
-    return values.to_numpy().reshape(blocks.atlas), blocks
+    return transfer.read(values).reshape(blocks.atlas), blocks
 
 
 def _sent(values: np.ndarray, kind: object) -> object:
     """A device array of ``values``."""
     array = allocate_array(kind, len(values))
-    array.from_numpy(np.ascontiguousarray(values, np.int32 if kind is qd.i32 else np.float32))
+    transfer.write(array, np.asarray(values, np.int32 if kind is qd.i32 else np.float32))
     return array
 
 

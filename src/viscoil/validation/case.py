@@ -93,6 +93,10 @@ class Trial:
         self._built += 1
         return Simulation(Scene(**scene), device=self.device)
 
+    def noticed(self, checks: list[Check]) -> bool:
+        """Whether the fault that was put in shows in these already: more simulations would not make the case fail more."""
+        return self.mutation is not None and not all(check.ok for check in checks)
+
 
 @dataclass(frozen=True)
 class Case:

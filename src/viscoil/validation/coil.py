@@ -29,7 +29,8 @@ HONEY = (0.2, 140.0, 0.0012, 5.0, 1.2)  # the scene "coiling" at the size of the
 SERIES = ((0.15, 70.0, 0.002, 3.0, 0.9), (0.2, 140.0, 0.002, 4.0, 1.2), (0.2, 400.0, 0.002, 6.0, 1.6))
 
 
-def _scene(height: float, viscosity: float, spacing: float, duration: float) -> dict[str, Any]:
+def scene(height: float, viscosity: float, spacing: float, duration: float) -> dict[str, Any]:
+    """A rope of honey that falls on a table, as tables of a scene."""
     return {
         "spacing": spacing,
         "time": {"frames": round(60 * duration), "frame_time": 1 / 60, "steps_per_frame": 4},
@@ -94,7 +95,7 @@ def _checks(rope: dict[str, Any]) -> list[Check]:
 
 
 def _coil(trial: Trial, height: float, viscosity: float, spacing: float, duration: float, begin: float) -> dict[str, Any]:
-    return measure(trial.simulation(_scene(height, viscosity, spacing, duration)), begin)
+    return measure(trial.simulation(scene(height, viscosity, spacing, duration)), begin)
 
 
 def _measure(trial: Trial) -> Outcome:

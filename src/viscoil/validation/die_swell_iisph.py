@@ -11,6 +11,15 @@ the nozzle. XSPH acts along the lines between particles (xsph_central): as publi
 without bonds comes out thinner than the tube. The tube's first radius lets fluid slip, so that what the nozzle pushes is not
 held at once.
 
+A short run of few particles is chaotic. With the starting velocity changed by 1e-6 of itself, five runs of the quick form gave
+
+    G                        0               0.5             1               0.5 − 0         1 − 0.5
+    by compiled passes       1.051 … 1.081   1.207 … 1.245   1.348 … 1.374   0.126 … 0.194   0.103 … 0.167
+    by kernels               1.057 … 1.083   1.220 … 1.250   1.357 … 1.378   0.144 … 0.189   0.113 … 0.144
+
+The differences are 0.15 in the mean with a standard deviation of 0.027; 0.05 is asked for, which is more than one fluid's own
+scatter of 0.04. G = 0.25 (1.12 to 1.17) lies too near to no bonds at all to be told from it safely.
+
 R is that of the particles the wall holds, as for the other methods; IISPH's walls slow the next layer, too, which makes the
 tube act narrower still and these numbers smaller than they could be.
 """
@@ -25,7 +34,8 @@ SOLVENT = 1 / 3  # share of the tube's viscosity
 WEISSENBERG = 1.5  # λγ̇
 SMALL = Tube(across=10, length=3.0, jet=2.2, duration=4.5, settled=3.8, window=(1.0, 1.6), slip=1.0, reynolds=0.3)
 LARGE = Tube(across=22, length=3.5, jet=3.5, duration=7.0, settled=6.0, window=(1.5, 2.5), slip=1.0, reynolds=0.3)
-MODULI = (0.0, 0.25, 1.0)
+MODULI = (0.0, 0.5, 1.0)
+WIDER = 0.05  # from one to the next: more than a fluid's own scatter
 SOLVER = {
     "method": "iisph", "correction": "springs", "merge_ratio": 0.95, "xsph_central": True, "contact_radius": 0.5,
 }  # fmt: skip
@@ -52,9 +62,11 @@ def _measure(trial: Trial) -> Outcome:
             checks += [
                 at_least(f"G = {modulus:g}: swell, from the outline", jet.swell, 1.0),
                 at_least(f"G = {modulus:g}: swell, from the speed", jet.slowed, 1.0),
-                at_least(f"G = {modulus:g}: more than the fluid before", jet.swell - jets[-1][1].swell, 0.02),
+                at_least(f"G = {modulus:g}: more than G = {jets[-1][0]:g}", jet.swell - jets[-1][1].swell, WIDER),
             ]
         jets.append((modulus, jet))
+        if trial.noticed(checks):
+            break
     return Outcome(checks, {"jets": jets, "tube": tube})
 
 

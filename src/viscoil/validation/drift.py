@@ -17,10 +17,11 @@ DROP = 1.5  # m
 STEPS = (0.03, 0.06)  # s
 END = 1.2  # s; the impact is at 0.55 s
 JACOBI = {"method": "dcpbd_jacobi", "compliance": 0.0, "relaxation_time": 0.0}
+PRINTED = "as printed, 80 + 80"
 VARIANTS: dict[str, dict[str, Any]] = {
     "velocities 80 + positions 80": {**JACOBI, "velocity_iterations": 80, "iterations": 80},
     "positions 160": {**JACOBI, "velocity_iterations": 0, "iterations": 160},
-    "as printed, 80 + 80": {**JACOBI, "mode": "paper", "velocity_iterations": 80, "iterations": 80},
+    PRINTED: {**JACOBI, "mode": "paper", "velocity_iterations": 80, "iterations": 80},
     "accelerated solver": {"method": "dcpbd"},
 }
 
@@ -59,17 +60,20 @@ def _curve(trial: Trial, solver: dict[str, Any], step: float) -> tuple[np.ndarra
 
 
 def _measure(trial: Trial) -> Outcome:
-    curves = {(name, step): _curve(trial, solver, step) for step in STEPS for name, solver in VARIANTS.items()}
-    theirs = "positions 160"
-    checks = [
-        at_most(
-            f"drift of {ours} at {1000 * step:.0f} ms [d], against {theirs}",
-            curves[ours, step][1][-1],
-            curves[theirs, step][1][-1],
-        )
-        for step in STEPS
-        for ours in ("velocities 80 + positions 80", "accelerated solver")
-    ]
+    curves, checks, theirs = {}, [], "positions 160"
+    shown = [name for name in VARIANTS if not (trial.quick and name == PRINTED)]  # which is only drawn
+    for step in STEPS:
+        curves |= {(name, step): _curve(trial, solver, step) for name, solver in VARIANTS.items() if name in shown}
+        checks += [
+            at_most(
+                f"drift of {ours} at {1000 * step:.0f} ms [d], against {theirs}",
+                curves[ours, step][1][-1],
+                curves[theirs, step][1][-1],
+            )
+            for ours in ("velocities 80 + positions 80", "accelerated solver")
+        ]
+        if trial.noticed(checks):
+            break
     return Outcome(checks, {"curves": curves})
 
 
@@ -80,6 +84,8 @@ def _plot(outcome: Outcome, figure: Any) -> None:
         picture = axes(figure, "time [s]", "drift [particle spacings]" if number == 1 else "", (1, 2, number))
         picture.set_title(f"Δt = {1000 * step:.0f} ms", fontsize=10)
         for name, colour in zip(VARIANTS, (BLUE, ORANGE, GREY, GREEN), strict=True):
+            if (name, step) not in outcome.data["curves"]:
+                continue
             t, drift = outcome.data["curves"][name, step]
             picture.semilogy(t, np.clip(drift, 1e-3, 1e3), color=colour, label=name)  # off the sheet: exploded
         picture.set_ylim(1e-3, 20)

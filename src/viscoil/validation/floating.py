@@ -112,6 +112,8 @@ def _measure(trial: Trial) -> Outcome:
                 at_least(f"{label}, share below the level", share, 0.99),
                 at_most(f"{label}, lowest point above the floor [spacings]", found["lowest"][-1, number], 3.0),
             ]
+        if trial.noticed(checks):
+            break
     return Outcome(checks, {"curves": curves})
 
 

@@ -120,7 +120,8 @@ def _plot(outcome: Outcome, figure: Any) -> None:
 
 def _no_softness(scene: dict[str, Any], number: int) -> None:
     if scene["solver"]["method"] == "pbf":
-        scene["solver"]["relaxation"] = 0.0
+        # Momentum has a limit of its own for what an iteration may correct.
+        scene["solver"] |= {"relaxation": 0.0, "acceleration": "none"}
 
 
 CASE = Case(

@@ -74,6 +74,8 @@ def _measure(trial: Trial) -> Outcome:
             when = peak(t, ideal)
             checks.append(Check(f"{name}: time of the overshoot [s]", peak(t, centre), when, 0.1 * when))
         curves[name] = (t, y, u, exact, centre, ideal)
+        if trial.noticed(checks):
+            break
     return Outcome(checks, {"curves": curves})
 
 

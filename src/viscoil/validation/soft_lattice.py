@@ -35,13 +35,17 @@ def _by_id(sim: Any, name: str) -> np.ndarray:
 
 def _left(sim: Any, dt: float) -> float:
     """RMS of what the last step left of the bonds' equations, −(1 + T/Δt) C + (T/Δt) C⁰ − α̃λ, over the RMS of their strain."""
-    e, b = sim.world.clusters.elastic, sim.world.clusters.device
+    from viscoil.solids.clusters import ROW  # the compiler with it: a look at the table of cases needs none
+    from viscoil.sph.sums import on_gpu
+
+    e, rows = sim.world.clusters.elastic, sim.world.count  # one body: slots are ids
     place = sim.world.get("position")[np.argsort(sim.world.get("id"))]
-    first, second, length, before, multiplier = (
-        getattr(e, name).to_numpy()[: int(e.number.to_numpy()[0])] for name in ("a", "b", "length", "before", "multiplier")
-    )
-    assert int(b.number.to_numpy()[0]) == 1  # slots are ids
-    stretch = np.linalg.norm(place[first] - place[second], axis=1) - length
+    table = (getattr(e, name).to_numpy() for name in ("partner", "length", "before", "multiplier"))
+    layout = (ROW, rows) if on_gpu() else (rows, ROW)
+    partner, length, before, multiplier = (x.reshape(layout).T if on_gpu() else x.reshape(layout) for x in table)
+    bonded = partner != np.arange(rows)[:, None]
+    stretch = (np.linalg.norm(place[partner] - place[:, None], axis=2) - length)[bonded]
+    before, multiplier = before[bonded], multiplier[bonded]
     ratio, compliance = float(e.damping.to_numpy()[0]) / dt, float(e.compliance.to_numpy()[0]) / dt**2
     rest = -(1 + ratio) * stretch + ratio * before - compliance * multiplier
     return float(np.sqrt((rest**2).mean() / (stretch**2).mean()))

@@ -1,0 +1,203 @@
+"""One iteration of the density constraint, as all position-based solvers carry it out: weigh, shift, touch.
+
+Weighing (λ) and shifting (Δx) walk through the lists and do nothing else: on a GPU they are bound by how many threads wait for
+neighbours at the same time, and a loop that also knows every shape of solid has registers for half as many. What solids have to
+say comes in a pass of its own, for the few particles that may be near one.
+
+Places go back and forth between the two halves of one array, so that a shift reads what was there before everybody moved:
+``half[0]`` is the half that holds the places, ``half[1]`` the one a shift reads. Where GPUs read neighbours as records
+(``packed``, sph/records.py) those have the same two halves, and a place that changes in one array changes in both.
+"""
+
+import quadrants as qd
+
+from viscoil.constraints.acceleration import gather_momentum
+from viscoil.constraints.contact import may_touch, resolve_all
+from viscoil.constraints.density import (
+    DensityNumbers,
+    correction_by_records,
+    correction_of,
+    count_down,
+    multiplier_by_records,
+    multiplier_of,
+)
+from viscoil.constraints.walls import wall_density
+from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
+from viscoil.solids.clusters import Clusters, note_touch
+from viscoil.solids.sdf import Parts, Solids
+from viscoil.sph.neighbors import NeighborList, Torus
+from viscoil.sph.records import Records, put_fourth, put_record, record, vector_of
+
+
+@qd.func
+def length_of(x: Vectors) -> qd.i32:
+    """Places in one half."""
+    return x.shape[0] // 2
+
+
+@qd.func(requires_top_level=True)
+def begin_halves(x: Vectors, half: Ints, r: Records, n: qd.i32, iterations: qd.i32, packed: qd.template()):
+    """Places lie in the first half; copied so that ``iterations`` shifts end there as well."""
+    for i in range(n):
+        if iterations % 2 == 1:
+            x[length_of(x) + i] = x[i]
+        if qd.static(packed):
+            put_record(r, iterations % 2 * length_of(x) + i, x[i], 0.0)
+        if i == 0:
+            half[0] = iterations % 2
+
+
+@qd.func(requires_top_level=True)
+def end_halves(x: Vectors, half: Ints, n: qd.i32):
+    """Into the first half, when a loop ended earlier than it might have."""
+    for i in range(n):
+        if half[0] == 1:
+            x[i] = x[length_of(x) + i]
+
+
+@qd.func(requires_top_level=True)
+def weigh_walls(
+    p: Particles, x: Vectors, half: Ints, n: qd.i32, h: qd.f32, number: qd.i32, solids: Solids, parts: Parts, clear: Floats,
+    wall: Floats, wall_gradient: Vectors,
+):  # fmt: skip
+    """What walls add to the density of those whose ``clear`` [m], a lower bound of their distance to solids, is under h.
+
+    The others' values are left as they are: nobody reads them.
+    """
+    for i in range(n):
+        if clear[i] < h and p.inverse_mass[i] > 0.0:
+            share, slope = wall_density(x[half[0] * length_of(x) + i], h, number, solids, parts, 0)
+            wall[i] = share
+            wall_gradient[i] = slope
+
+
+@qd.func(requires_top_level=True)
+def weigh(
+    p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus,
+    c: DensityNumbers, clear: Floats, wall: Floats, wall_gradient: Vectors, error: Floats, multiplier: Floats,
+    pressure: Floats, used: Ints, team: qd.template(), kernel: qd.template(), walled: qd.template(), told: qd.template(),
+    hurried: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template(), packed: qd.template(),
+):  # fmt: skip
+    """λ_i of eq. 11, and where it is ``told`` error[i] = max(C_i, 0), what is left to correct.
+
+    ``hurried``: with momentum, see acceleration.py; ``pressure`` is its memory, ``used[0]`` counts the step's iterations.
+    ``full`` = padded(n · team): nobody may leave before a team's sums."""
+    for t in range(full):
+        i = qd.min(t // team, n - 1)
+        moves = p.inverse_mass[i] > 0.0
+        share = 0.0
+        toward = vec3(0.0)
+        if qd.static(walled):  # noqa: SIM102 (decided when compiled)
+            if moves and clear[i] < c.support[0]:
+                share = wall[i]
+                toward = wall_gradient[i]
+        first = half[0] * length_of(x)
+        count = qd.select(moves, near.count[i], 0)
+        value = 0.0
+        left = 0.0
+        if qd.static(packed):
+            value, left = multiplier_by_records(
+                i, count, p, r, first, near, torus, c, share, toward, t % team, team, kernel, periodic
+            )
+        else:
+            value, left = multiplier_of(
+                i, count, p, x, first, near, torus, c, share, toward, t % team, team, kernel, uniform, periodic, bodied
+            )
+        if t < n * team and t % team == 0:
+            if not moves:
+                value = 0.0
+                left = 0.0
+            if qd.static(hurried):  # noqa: SIM102 (decided when compiled)
+                if moves:
+                    hurries = True
+                    if qd.static(bodied):  # what holds a body together works against it in every iteration: plain ones there
+                        hurries = p.cluster[i] < 0
+                    if hurries:
+                        value = gather_momentum(i, value, used[0], c, pressure, multiplier)
+                    else:
+                        value = qd.min(value, 0.0)
+            multiplier[i] = value
+            if qd.static(packed):
+                put_fourth(r, first + i, record(r, first + i)[2], value)
+            if qd.static(told):
+                error[i] = left
+        if t == 0:
+            half[1] = half[0]
+
+
+@qd.func(requires_top_level=True)
+def shift(
+    p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus,
+    c: DensityNumbers, clear: Floats, wall_gradient: Vectors, multiplier: Floats, left: Flag, used: Ints, team: qd.template(),
+    power: qd.template(), walled: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template(),
+    packed: qd.template(),
+):  # fmt: skip
+    """x_i ← x_i + Δx_i of eq. 14, from one half to the other; ``power`` as in density.correction_of. One iteration less."""
+    for t in range(full):
+        i = qd.min(t // team, n - 1)
+        first = half[1] * length_of(x)
+        moves = p.inverse_mass[i] > 0.0
+        toward = vec3(0.0)
+        gap = clear[i]
+        if qd.static(walled):  # noqa: SIM102 (decided when compiled)
+            if moves and gap < c.support[0]:
+                toward = wall_gradient[i]
+        count = qd.select(moves, near.count[i], 0)
+        change = vec3(0.0)
+        if qd.static(packed):
+            change = correction_by_records(
+                i, count, p, r, x, first, near, torus, c, multiplier, toward, t % team, team, power, periodic
+            )
+        else:
+            change = correction_of(
+                i, count, p, x, first, near, torus, c, multiplier, toward, t % team, team, power, uniform, periodic, bodied
+            )
+        if t < n * team and t % team == 0:
+            place = vec3(0.0)
+            if qd.static(packed):
+                place = vector_of(record(r, first + i))
+            else:
+                place = x[first + i]
+            if moves:
+                place += change
+                clear[i] = gap - change.norm()
+            x[length_of(x) - first + i] = place
+            if qd.static(packed):
+                put_record(r, length_of(x) - first + i, place, 0.0)
+        if t == 0:
+            half[0] = 1 - half[1]
+            count_down(left, used)
+
+
+@qd.func(requires_top_level=True)
+def touch(
+    p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, radius: qd.f32, h: qd.f32, number: qd.i32, solids: Solids,
+    parts: Parts, b: Clusters, clear: Floats, wall: Floats, wall_gradient: Vectors, walled: qd.template(), mix: qd.template(),
+    touching: qd.template(), packed: qd.template(),
+):  # fmt: skip
+    """Particles that may touch solids are put out of them; with ``walled`` what walls add to the density of those near them is
+    weighed at once. ``touching``: only who may be closer than a contact radius is looked at; with bodies that fluid can move
+    everybody near a solid, as when their contacts are counted."""
+    for i in range(n):
+        if clear[i] < h and p.inverse_mass[i] > 0.0:
+            at = half[0] * length_of(x) + i
+            place = x[at]
+            if qd.static(not touching) or may_touch(clear[i], radius):
+                wanted = place
+                place = resolve_all(wanted, p.position[i], radius, number, solids, parts, p.inverse_mass[i])
+                if qd.static(mix & 1 > 0):
+                    note_touch(i, p, wanted, place, radius, b)
+                x[at] = place
+                if qd.static(packed):
+                    put_record(r, at, place, 0.0)
+            if qd.static(walled):
+                share, slope = wall_density(place, h, number, solids, parts, 0)
+                wall[i] = share
+                wall_gradient[i] = slope
+
+
+@qd.func(requires_top_level=True)
+def copy_places(x: Vectors, half: Ints, n: qd.i32, out: Vectors):
+    """The places as an array of their own, for what knows nothing of halves."""
+    for i in range(n):
+        out[i] = x[half[0] * length_of(x) + i]

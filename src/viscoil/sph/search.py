@@ -1,0 +1,217 @@
+"""The host's side of the neighbour search: how many cells, how long a list, and what to do when it was too short."""
+
+from typing import Any
+
+import numpy as np
+import quadrants as qd
+
+from viscoil import backend, native
+from viscoil.errors import SceneError
+from viscoil.particles import Uploaded, allocate_array
+from viscoil.sph.neighbors import RECORDED, TORN, Cells, NeighborList, SearchNumbers, Torus, find_neighbors, sort_only
+from viscoil.sph.records import allocate_records, used
+from viscoil.transfer import read, write
+
+CELLS_PER_PARTICLE = 2  # upper bound of the torus size; cells hold about ten particles, so most stay empty
+FEWEST_CELLS = 3  # per axis
+LARGEST_TORUS = 256**3  # the device scan is compiled for this many cells
+MOST_ELEMENTS = 2**31 - 1  # of an array
+
+
+def _constant(value: int) -> Any:
+    array = allocate_array(qd.i32, 1)
+    array.fill(value)
+    return array
+
+
+def list_width(neighbors: int) -> int:
+    """Row length for about ``neighbors`` entries; never 64 or 80, whose rows fall onto the same cache sets."""
+    width = max(8, 4 * ((neighbors + 3) // 4))
+    return width + 4 if width % 16 == 0 else width
+
+
+def pieces_of(capacity: int, width: int, gpu: bool, may_split: bool = True) -> tuple[int, dict[str, int]]:
+    """(columns after which a list is split, columns of each of its pieces) for ``capacity`` rows of ``width`` entries."""
+    if not (gpu and may_split) and capacity * width > MOST_ELEMENTS:
+        where = "this solver" if gpu else "a CPU"
+        raise SceneError(
+            f"too many particles for {where}: {capacity:,} of them with room for {width} neighbours each need a list of more "
+            f"than {MOST_ELEMENTS:,} entries; at most {MOST_ELEMENTS // width:,} fit"
+        )
+    split = min(width, MOST_ELEMENTS // max(capacity, 1))
+    if split < width:
+        split -= split % 8  # batches are not torn apart
+    if split * 3 < width:
+        raise SceneError(
+            f"too many particles: {capacity:,} of them with room for {width} neighbours each need a list of more than "
+            f"{3 * MOST_ELEMENTS:,} entries"
+        )
+    return split, {"index": split, "more": min(width - split, split), "most": max(0, width - 2 * split)}
+
+
+def team_size(particles: int, growing: bool) -> int:
+    """Threads of a GPU that share the neighbours of one particle: few particles leave most of it idle.
+
+    Measured on an H200, passes of 65 neighbours: 15k particles take 23 to 32 % less time with four, 100k 12 to 15 % less with
+    two, a million 5 % more. Settled once per scene, and where nozzles add particles for the middle way: another size is another
+    program to compile, and other bits.
+    """
+    if not backend.current().is_gpu:
+        return 1
+    if growing:
+        return 2
+    return 4 if particles < 40_000 else 2 if particles < 250_000 else 1
+
+
+class Neighbors:
+    """The neighbour search of one world: its cells and its list, sized for ``capacity`` particles."""
+
+    def __init__(self, reach: float, expected: int, capacity: int, box: Any = None):
+        """reach [m]: search radius; expected: neighbours of a particle inside the fluid; box: periodic Domain or None."""
+        self.reach = float(reach)
+        self.box = box
+        self.periodic = box is not None and bool(box.periodic)
+        self.dims = (FEWEST_CELLS,) * 3
+        self.multiple = 1  # unbounded axes have a multiple of this many cells (at most 16), for those who colour them
+        self.torus = Torus(allocate_array(qd.f32, 9), allocate_array(qd.i32, 4))
+        self._width = list_width(int(expected * 1.25) + 6)
+        self._table = 0
+        self._numbers = Uploaded(SearchNumbers)
+        self.team = 1  # threads per particle, see team_size
+        self.may_split = True  # whether all that reads the list can follow it into its second piece
+        self.resize(capacity)
+        self.fit(np.zeros(3), np.zeros(3))
+
+    def resize(self, capacity: int) -> None:
+        """Room for ``capacity`` particles."""
+        self.capacity = capacity
+        gpu = backend.current().is_gpu
+        self.recorded = used()  # whether passes may read records
+        self.split, pieces = pieces_of(capacity, self._width, gpu, self.may_split)
+        self.list = NeighborList(
+            count=allocate_array(qd.i32, capacity),
+            **{name: allocate_array(qd.i32, max(1, capacity * columns)) for name, columns in pieces.items()},
+            split=_constant(self.split),
+            needed=allocate_array(qd.i32, 1),
+            row=_constant(1 if gpu else self._width),
+            column=_constant(capacity if gpu else 1),
+            width=_constant(self._width),
+        )
+        self._table = min(max(4096, CELLS_PER_PARTICLE * capacity), LARGEST_TORUS - 1)
+        self.cells = Cells(
+            cell=allocate_array(qd.i32, capacity),
+            slot=allocate_array(qd.i32, capacity),
+            count=allocate_array(qd.i32, self._table + 1),
+            start=allocate_array(qd.i32, self._table + 1),
+            partial=allocate_array(qd.u32, self._table // 128 + 1024),
+            sorted_id=allocate_array(qd.i32, capacity),
+            order=allocate_array(qd.i32, capacity),
+            sorted_x=allocate_array(qd.f32, capacity),
+            sorted_y=allocate_array(qd.f32, capacity),
+            sorted_z=allocate_array(qd.f32, capacity),
+            sorted=allocate_records(capacity),
+        )
+
+    def allow_split(self, allowed: bool) -> None:
+        """Whether all that reads the list can follow it into its second piece; a list too long for who cannot is refused."""
+        self.may_split = allowed
+        pieces_of(self.capacity, self._width, backend.current().is_gpu, allowed)
+
+    @property
+    def torn(self) -> bool:
+        """Whether the list has several pieces."""
+        return self.split < self._width
+
+    @property
+    def width(self) -> int:
+        return self._width
+
+    def widen(self, needed: int) -> None:
+        """Longer rows after an overflow."""
+        self._width = list_width(int(needed * 1.15) + 4)
+        self.resize(self.capacity)
+
+    def fit(self, low: np.ndarray, high: np.ndarray) -> None:
+        """Shapes the torus after the extent of the particles (metres), within the memory it has.
+
+        A pure function of its arguments and the capacity: a resumed run gets the same cells.
+        """
+        origin, period, dims = np.zeros(3), np.zeros(3), np.zeros(3, int)
+        for axis in range(3):
+            if self.periodic and "xyz"[axis] in self.box.periodic:
+                length = self.box.max[axis] - self.box.min[axis]
+                dims[axis] = int(length / self.reach * (1 + 1e-6))
+                if dims[axis] < FEWEST_CELLS:
+                    raise SceneError(
+                        f"domain: the periodic box is {length:g} m long in {'xyz'[axis]}, expected at least three times "
+                        f"the search radius ({FEWEST_CELLS * self.reach:g} m)"
+                    )
+                origin[axis], period[axis] = self.box.min[axis], length
+            else:
+                wanted = (float(high[axis]) - float(low[axis])) / self.reach
+                dims[axis] = int(min(max(wanted + 3, 8), 1e9))
+                dims[axis] += -dims[axis] % self.multiple
+        room, least = float(self._table), FEWEST_CELLS + -FEWEST_CELLS % self.multiple
+        for left, axis in zip((3, 2, 1), np.argsort(dims, kind="stable"), strict=True):
+            # The shortest axis first: what it leaves is shared evenly by the longer ones. Unbounded axes then share
+            # cells, periodic ones get larger cells.
+            dims[axis] = min(dims[axis], int(room ** (1 / left) * (1 + 1e-9)))
+            if period[axis] == 0:
+                dims[axis] = max(dims[axis] - dims[axis] % self.multiple, least)
+            room /= dims[axis]
+        size = np.where(period > 0, period / dims, self.reach)
+        self.dims = tuple(int(d) for d in dims)
+        write(self.torus.real, np.concatenate([origin, 1 / size, period]))
+        write(self.torus.whole, [*dims, np.prod(dims)])
+
+    def find(self, position: Any, particles: Any, count: int) -> None:
+        """Sorts ``count`` particles at ``position`` into cells and lists the neighbours of those that move."""
+        if native.active() and not self.periodic:
+            sort_only(self.cells, self.torus, position, particles.id, self.numbers(count), self.scan_depth)
+            native.list_neighbors(self, particles.inverse_mass, count)
+            return
+        find_neighbors(
+            self.cells, self.torus, position, particles.id, particles.inverse_mass,
+            self.numbers(count), self.list, self.periodic, self.scan_depth,
+        )  # fmt: skip
+
+    def find_all(self, position: Any, particles: Any, count: int) -> None:
+        """As :meth:`find`, and again with longer lists until all neighbours have found room. Waits for the device."""
+        self.find(position, particles, count)
+        while needed := self.overflow():
+            self.widen(needed)
+            self.find(position, particles, count)
+
+    def numbers(self, count: int) -> SearchNumbers:
+        """Arguments of a search among ``count`` particles, on the device."""
+        return self._numbers.set(count=count, reach2=self.reach**2)
+
+    @property
+    def scan_depth(self) -> int:
+        """Levels of the device's prefix sum; 0 for the CPU's own. More where candidates are read as records."""
+        more = (TORN if self.torn else RECORDED) if self.recorded else 0
+        if not backend.current().is_gpu:
+            return more
+        return more + (2 if np.prod(self.dims) < 256**2 - 1 else 3)
+
+    def to_numpy(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """(neighbours of each particle (n,), their indices (n, width)); entries beyond the count are set to 0."""
+        number = read(self.list.count, count)
+        if backend.current().is_gpu:
+            _, pieces = pieces_of(self.capacity, self._width, True)
+            parts = [
+                read(getattr(self.list, name), self.capacity * columns).reshape(columns, self.capacity)
+                for name, columns in pieces.items()
+            ]
+            rows = np.concatenate(parts).T
+        else:
+            rows = read(self.list.index, self.capacity * self._width).reshape(-1, self._width)
+        return number, np.where(np.arange(self._width) < number[:, None], rows[:count], 0)
+
+    def overflow(self) -> int:
+        """Neighbours the fullest particle has when the list was too short, else 0. Waits for the device."""
+        needed = int(read(self.list.needed)[0])
+        if needed > self._width:
+            self.list.needed.fill(0)
+            return needed
+        return 0
