@@ -1,0 +1,80 @@
+/* A CUDA driver without a GPU, for machine_code.py: memory is the host's, kernels are not run, and the text of every module
+   that is loaded is written to the folder MODULES. It says it is a Hopper chip. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOTHING(name) int name(void) { return 0; }
+#define SOMETHING(name) int name(void **out) { *out = (void *)16; return 0; }
+
+static int write_down(const char *text) {
+    static int number = 0;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%04d.ptx", getenv("MODULES"), number++);
+    FILE *file = fopen(path, "w");
+    if (!file) return 1;
+    fputs(text, file);
+    return fclose(file);
+}
+
+int cuDriverGetVersion(int *out) { *out = 12080; return 0; }
+int cuDeviceGetCount(int *out) { *out = 1; return 0; }
+int cuDeviceGet(int *out, int ordinal) { *out = 0; return 0; }
+int cuDeviceGetName(char *out, int size, int device) { snprintf(out, size, "none"); return 0; }
+int cuDeviceGetAttribute(int *out, int attribute, int device) {
+    switch (attribute) {
+    case 1: case 2: case 3: *out = 1024; break;   /* threads of a block */
+    case 8: *out = 49152; break;                  /* shared memory of a block */
+    case 10: *out = 32; break;                    /* threads of a warp */
+    case 16: *out = 132; break;                   /* multiprocessors */
+    case 38: *out = 50 << 20; break;              /* second-level cache */
+    case 39: *out = 2048; break;                  /* threads of a multiprocessor */
+    case 75: *out = 9; break;                     /* compute capability 9.0 */
+    case 76: *out = 0; break;
+    case 81: case 97: *out = 232448; break;       /* shared memory of a multiprocessor, of a block that asks */
+    default: *out = 1;
+    }
+    return 0;
+}
+int cuMemGetInfo_v2(size_t *available, size_t *total) { *available = *total = (size_t)140 << 30; return 0; }
+int cuMemAlloc_v2(void **out, size_t size) { *out = calloc(1, size + 256); return *out == NULL; }
+int cuMemAllocAsync(void **out, size_t size, void *stream) { return cuMemAlloc_v2(out, size); }
+int cuMemAllocManaged(void **out, size_t size, unsigned flags) { return cuMemAlloc_v2(out, size); }
+int cuMemAllocHost_v2(void **out, size_t size) { return cuMemAlloc_v2(out, size); }
+int cuMemFree_v2(void *memory) { free(memory); return 0; }
+int cuMemFreeAsync(void *memory, void *stream) { free(memory); return 0; }
+int cuMemFreeHost(void *memory) { free(memory); return 0; }
+int cuMemcpyDtoH_v2(void *to, void *from, size_t size) { memcpy(to, from, size); return 0; }
+int cuMemcpyHtoD_v2(void *to, void *from, size_t size) { memcpy(to, from, size); return 0; }
+int cuMemcpyDtoD_v2(void *to, void *from, size_t size) { memcpy(to, from, size); return 0; }
+int cuMemcpyDtoHAsync_v2(void *to, void *from, size_t size, void *stream) { memcpy(to, from, size); return 0; }
+int cuMemcpyHtoDAsync_v2(void *to, void *from, size_t size, void *stream) { memcpy(to, from, size); return 0; }
+int cuMemsetD8_v2(void *to, unsigned char value, size_t count) { memset(to, value, count); return 0; }
+int cuMemsetD32_v2(unsigned *to, unsigned value, size_t count) { while (count) to[--count] = value; return 0; }
+int cuPointerGetAttribute(void *out, int attribute, void *pointer) { return 1; }
+int cuModuleLoadData(void **out, const char *text) { *out = (void *)16; return write_down(text); }
+int cuModuleLoadDataEx(void **out, const char *text, unsigned n, void *options, void *values) { return cuModuleLoadData(out, text); }
+int cuModuleGetFunction(void **out, void *module, const char *name) { *out = (void *)16; return 0; }
+int cuFuncGetAttribute(int *out, int attribute, void *function) { *out = 32; return 0; }
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, void *f, int threads, size_t shared) { *out = 4; return 0; }
+int cuEventElapsedTime(float *out, void *a, void *b) { *out = 1; return 0; }
+int cuGetErrorName(int error, const char **out) { *out = "none"; return 0; }
+int cuGetErrorString(int error, const char **out) { *out = "none"; return 0; }
+int cuGraphAddNode(void **out, void *graph, void **before, size_t count, char *parameters) {
+    static void *bodies[8] = {(void *)16, (void *)16, (void *)16, (void *)16, (void *)16, (void *)16, (void *)16, (void *)16};
+    *(void ***)(parameters + 32) = bodies; /* phGraph_out of a conditional node */
+    *out = (void *)16;
+    return 0;
+}
+
+SOMETHING(cuCtxCreate_v2) SOMETHING(cuCtxGetCurrent) SOMETHING(cuDeviceGetDefaultMemPool) SOMETHING(cuDevicePrimaryCtxRetain)
+SOMETHING(cuEventCreate) SOMETHING(cuGraphAddEmptyNode) SOMETHING(cuGraphAddKernelNode) SOMETHING(cuGraphConditionalHandleCreate)
+SOMETHING(cuGraphCreate) SOMETHING(cuGraphInstantiate) SOMETHING(cuStreamCreate)
+NOTHING(cuInit) NOTHING(cuCtxSetCurrent) NOTHING(cuCtxSetLimit) NOTHING(cuCtxSynchronize) NOTHING(cuEventDestroy)
+NOTHING(cuEventRecord) NOTHING(cuEventSynchronize) NOTHING(cuFuncSetAttribute) NOTHING(cuGraphDestroy)
+NOTHING(cuGraphExecDestroy) NOTHING(cuGraphLaunch) NOTHING(cuLaunchKernel) NOTHING(cuMemAdvise) NOTHING(cuMemPoolSetAttribute)
+NOTHING(cuMemPoolTrimTo) NOTHING(cuStreamDestroy_v2) NOTHING(cuStreamSynchronize) NOTHING(cuStreamWaitEvent)
+NOTHING(cuImportExternalMemory) NOTHING(cuImportExternalSemaphore) NOTHING(cuExternalMemoryGetMappedBuffer)
+NOTHING(cuExternalMemoryGetMappedMipmappedArray) NOTHING(cuMipmappedArrayGetLevel) NOTHING(cuSurfObjectCreate)
+NOTHING(cuSignalExternalSemaphoresAsync) NOTHING(cuWaitExternalSemaphoresAsync) NOTHING(cuLinkCreate_v2)
+NOTHING(cuLinkAddData_v2) NOTHING(cuLinkAddFile_v2) NOTHING(cuLinkComplete) NOTHING(cuLinkDestroy)
