@@ -23,7 +23,7 @@ def _iterate(
     )  # fmt: skip
     shift(
         p, s.predicted, s.half, s.records, n, n, near, torus, c, s.clear, s.wall_gradient, s.multiplier, left, s.used,
-        1, power, True, True, False, False, False,
+        1, power, True, True, False, False, False, s.nearby, False,
     )  # fmt: skip
 
 

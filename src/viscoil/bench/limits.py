@@ -62,7 +62,7 @@ def _walk(left: Flag, p: Particles, near: NeighborList, r: Records, number: Ints
             total = vec3(0.0)
             count = near.count[i]
             for batch in range(batches(count)):
-                some = fetch(near, i, count, batch, not packed)
+                some = fetch(near, i, batch, not packed)
                 for lane in qd.static(range(lanes())):
                     if qd.static(packed):
                         total += vector_of(record(r, some[lane]))

@@ -139,7 +139,7 @@ def gradient_corrections(
         xi = x[i]
         count = near.count[i]
         for batch in range(batches(count)):
-            some = fetch(near, i, count, batch)
+            some = fetch(near, i, batch)
             for lane in qd.static(range(lanes())):
                 j = some[lane]
                 d = separation(xi, x[j], torus, periodic)
@@ -164,7 +164,7 @@ def gradient_of(
     ui = u[i]
     count = near.count[i]
     for batch in range(batches(count)):
-        some = fetch(near, i, count, batch)
+        some = fetch(near, i, batch)
         for lane in qd.static(range(lanes())):
             j = some[lane]
             d = separation(xi, x[j], torus, periodic)
@@ -182,7 +182,7 @@ def divergence_of(
     own = t[i]
     count = near.count[i]
     for batch in range(batches(count)):
-        some = fetch(near, i, count, batch)
+        some = fetch(near, i, batch)
         for lane in qd.static(range(lanes())):
             j = some[lane]
             d = separation(xi, x[j], torus, periodic)

@@ -13,6 +13,7 @@ a vessel however it turns, but a blade that turns by more than half a radian per
 
 import quadrants as qd
 
+from viscoil.constraints.nearby import Nearby, note
 from viscoil.particles import Floats, Vectors, vec3
 from viscoil.solids.coupling import Bodies, gauge, record
 from viscoil.solids.sdf import Parts, Solids, distance, normal
@@ -259,3 +260,27 @@ def contact_and_clearance(
         if inverse_mass[i] > 0.0:
             predicted[i] = resolve_all(predicted[i], position[i], radius, number, solids, parts, inverse_mass[i])
             clear[i] = clearance(predicted[i], number, solids, parts)
+
+
+@qd.func(requires_top_level=True)
+def contact_of_nearby(
+    predicted: Vectors, position: Vectors, inverse_mass: Floats, n: qd.i32, full: qd.i32, radius: qd.f32, h: qd.f32,
+    number: qd.i32, solids: Solids, parts: Parts, clear: Floats, nearby: Nearby,
+):  # fmt: skip
+    """:func:`contact_and_clearance`, where only those who may be closer than h are looked at twice, as a list (nearby.py).
+    ``full`` = padded(n)."""
+    qd.loop_config(block_dim=256)
+    for i in range(full):
+        gap = 1e30
+        if i < n:
+            if inverse_mass[i] > 0.0:
+                gap = clearance_on_way(position[i], predicted[i], number, solids, parts)
+            clear[i] = gap
+        note(i, qd.select(gap < h, 1, 0), nearby)
+    for t in range(65536):
+        at = t
+        while at < nearby.number[0]:
+            i = nearby.index[at]
+            predicted[i] = resolve_all(predicted[i], position[i], radius, number, solids, parts, inverse_mass[i])
+            clear[i] = clearance(predicted[i], number, solids, parts)
+            at += 65536

@@ -25,7 +25,18 @@ from typing import Any
 import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, entry, fetch_share, lanes, separation, team_sum, team_vector, turns
+from viscoil.sph.neighbors import (
+    NeighborList,
+    Torus,
+    coincident,
+    entry,
+    fetch_share,
+    lanes,
+    separation,
+    team_sum,
+    team_vector,
+    turns,
+)
 from viscoil.sph.records import Records, record, vector_of
 from viscoil.sph.smoothing import density_weight, poly6, spiky_gradient
 
@@ -66,21 +77,6 @@ def plain_values(world: Any, unilateral: bool = True, **more: float) -> dict[str
 def plain_density(uploaded: Any, world: Any, unilateral: bool = True, **more: float) -> Any:
     """The same on the device."""
     return uploaded.set(**plain_values(world, unilateral, **more))
-
-
-@qd.func
-def coincident(a: qd.i32, b: qd.i32, h: qd.f32) -> vec3:
-    """A tiny fixed displacement between two particles at the same place, opposite for the two of them."""
-    low = qd.cast(qd.min(a, b), qd.u32)
-    high = qd.cast(qd.max(a, b), qd.u32)
-    # Two rounds of integer mixing: any scrambling of the pair of ids will do.
-    m = (low * qd.u32(0x9E3779B1)) ^ (high * qd.u32(0x85EBCA77))
-    m = (m ^ (m >> 15)) * qd.u32(0xC2B2AE3D)
-    x = qd.cast(m & 1023, qd.f32) - 511.5
-    y = qd.cast((m >> 10) & 1023, qd.f32) - 511.5
-    z = qd.cast((m >> 20) & 1023, qd.f32) - 511.5
-    sign = qd.select(a < b, 1.0, -1.0)
-    return sign * 1e-6 * h * vec3(x, y, z).normalized()
 
 
 @qd.func
@@ -156,37 +152,39 @@ def _multiplier(density: qd.f32, stiffness: qd.f32, softness: qd.f32, c: Density
 
 
 @qd.func
-def multiplier_by_records(
-    i: qd.i32, count: qd.i32, p: Particles, r: Records, first: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
-    wall: qd.f32, toward: vec3, member: qd.i32, team: qd.template(), kernel: qd.template(), periodic: qd.template(),
+def sums_by_records(
+    i: qd.i32, count: qd.i32, r: Records, first: qd.i32, near: NeighborList, torus: Torus, h: qd.f32, member: qd.i32,
+    team: qd.template(), kernel: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """:func:`multiplier_of` where all have one volume and mass: records ``first`` and following hold the places."""
-    h = c.support[0]
-    own = record(r, first + i)
-    xi = vector_of(own)
+    """(Σ W with i's own, Σ g x, Σ g² r²) where all have one volume and mass: records from ``first`` on hold the places."""
+    xi = vector_of(record(r, first + i))
     density = 0.0
     slopes = vec3(0.0)
     squares = 0.0
     for turn in range(turns(count, team)):
         some = fetch_share(near, i, count, turn, member, team, False)
         for lane in qd.static(range(lanes())):
-            j = some[lane]
-            other = record(r, first + j)
-            d = separation(xi, vector_of(other), torus, periodic)
+            d = separation(xi, vector_of(record(r, first + some[lane])), torus, periodic)
             r2 = d.dot(d)
             slope = spiky_gradient(r2, h)
-            weight = density_weight(r2, h, kernel)
-            if qd.static(lanes() > 1):
-                weight = qd.select(j == i, 0.0, weight)
-            density += weight
+            density += density_weight(r2, h, kernel)
             slopes += slope * d
             squares += slope * slope * r2
+    # Who fills up the last fetch is i itself: one of them is meant.
+    own = qd.cast(1 - _filled(count, team), qd.f32) * density_weight(0.0, h, kernel)
+    return team_sum(density, team) + own, team_vector(slopes, team), team_sum(squares, team)
+
+
+@qd.func
+def multiplier_from(
+    i: qd.i32, p: Particles, density: qd.f32, slopes: vec3, squares: qd.f32, wall: qd.f32, toward: vec3, c: DensityNumbers
+):
+    """What :func:`multiplier_of` tells, from the sums of :func:`sums_by_records`."""
     volume = p.volume[i]
     mobility = p.inverse_mass[i]
-    density = volume * (team_sum(density, team) + density_weight(0.0, h, kernel)) + wall
-    gradient = toward + volume * team_vector(slopes, team)
-    stiffness = mobility * (volume * volume * team_sum(squares, team) + gradient.dot(gradient))
-    return _multiplier(density, stiffness, c.softness[0] * mobility, c)
+    gradient = toward + volume * slopes
+    stiffness = mobility * (volume * volume * squares + gradient.dot(gradient))
+    return _multiplier(volume * density + wall, stiffness, c.softness[0] * mobility, c)
 
 
 @qd.func(requires_top_level=True)
@@ -295,25 +293,24 @@ def _parting(
             weight = pair_weight(
                 multiplier[i], p.volume[i], multiplier[j], p.volume[j], r2, h, repulsion, c.reference[0], power
             )
-            total += weight * spiky_gradient(r2, h) * (coincident(p.id[i], p.id[j], h) - d)
+            total += weight * spiky_gradient(r2, h) * (1e-6 * h * coincident(p.id[i], p.id[j]) - d)
     return total
 
 
 @qd.func
 def correction_by_records(
-    i: qd.i32, count: qd.i32, p: Particles, r: Records, x: Vectors, first: qd.i32, near: NeighborList, torus: Torus,
-    c: DensityNumbers, multiplier: Floats, toward: vec3, member: qd.i32, team: qd.template(), power: qd.template(),
-    periodic: qd.template(),
-) -> vec3:  # fmt: skip
-    """:func:`correction_of` where all have one volume and mass: records hold places and multipliers."""
+    i: qd.i32, count: qd.i32, p: Particles, r: Records, first: qd.i32, near: NeighborList, torus: Torus,
+    c: DensityNumbers, member: qd.i32, team: qd.template(), power: qd.template(), periodic: qd.template(),
+):  # fmt: skip
+    """(x_i, λ_i, Σ of eq. 14 without w_i and what walls add) where all have one volume and mass: records hold places and
+    multipliers. Nobody is at the place of another here: the search has put them apart (neighbors.py)."""
     h = c.support[0]
-    w = p.inverse_mass[i]
-    repulsion = c.repulsion[0] / w
+    repulsion = 0.0
+    if qd.static(power > 0):
+        repulsion = c.repulsion[0] / p.inverse_mass[i]
     reference = c.reference[0]
-    touching = 1e-12 * h * h
     own = record(r, first + i)
     xi = vector_of(own)
-    number = 0.0
     total = vec3(0.0)
     for turn in range(turns(count, team)):
         some = fetch_share(near, i, count, turn, member, team, False)
@@ -321,13 +318,9 @@ def correction_by_records(
             other = record(r, first + some[lane])
             d = separation(xi, vector_of(other), torus, periodic)
             r2 = d.dot(d)
-            number += qd.select(r2 < touching, 1.0, 0.0)
             weight = pair_weight(own[3], 1.0, other[3], 1.0, r2, h, repulsion, reference, power)
             total += weight * spiky_gradient(r2, h) * d
-    total = own[3] * toward + p.volume[i] * team_vector(total, team)
-    if team_sum(number, team) > _filled(count, team) + 0.5:
-        total += _parting(i, count, p, x, first, near, torus, c, multiplier, power, periodic)
-    return w * total
+    return xi, own[3], p.volume[i] * team_vector(total, team)
 
 
 @qd.func(requires_top_level=True)

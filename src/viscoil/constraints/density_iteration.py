@@ -18,15 +18,17 @@ from viscoil.constraints.density import (
     correction_by_records,
     correction_of,
     count_down,
-    multiplier_by_records,
+    multiplier_from,
     multiplier_of,
+    sums_by_records,
 )
+from viscoil.constraints.nearby import Nearby, add
 from viscoil.constraints.walls import wall_density
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.clusters import Clusters, note_touch
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.records import Records, put_fourth, put_record, record, vector_of
+from viscoil.sph.records import Records, put_fourth, put_record, record
 
 
 @qd.func
@@ -58,17 +60,32 @@ def end_halves(x: Vectors, half: Ints, n: qd.i32):
 @qd.func(requires_top_level=True)
 def weigh_walls(
     p: Particles, x: Vectors, half: Ints, n: qd.i32, h: qd.f32, number: qd.i32, solids: Solids, parts: Parts, clear: Floats,
-    wall: Floats, wall_gradient: Vectors,
+    wall: Floats, wall_gradient: Vectors, nearby: Nearby, listed: qd.template(),
 ):  # fmt: skip
     """What walls add to the density of those whose ``clear`` [m], a lower bound of their distance to solids, is under h.
 
-    The others' values are left as they are: nobody reads them.
+    The others' values are left as they are: nobody reads them. ``listed``: see nearby.py.
     """
-    for i in range(n):
-        if clear[i] < h and p.inverse_mass[i] > 0.0:
-            share, slope = wall_density(x[half[0] * length_of(x) + i], h, number, solids, parts, 0)
-            wall[i] = share
-            wall_gradient[i] = slope
+    if qd.static(listed):
+        for t in range(65536):
+            at = t
+            while at < nearby.number[0]:
+                _weigh_wall(nearby.index[at], p, x, half, h, number, solids, parts, clear, wall, wall_gradient)
+                at += 65536
+    else:
+        for i in range(n):
+            _weigh_wall(i, p, x, half, h, number, solids, parts, clear, wall, wall_gradient)
+
+
+@qd.func
+def _weigh_wall(
+    i: qd.i32, p: Particles, x: Vectors, half: Ints, h: qd.f32, number: qd.i32, solids: Solids, parts: Parts, clear: Floats,
+    wall: Floats, wall_gradient: Vectors,
+):  # fmt: skip
+    if clear[i] < h and p.inverse_mass[i] > 0.0:
+        share, slope = wall_density(x[half[0] * length_of(x) + i], h, number, solids, parts, 0)
+        wall[i] = share
+        wall_gradient[i] = slope
 
 
 @qd.func(requires_top_level=True)
@@ -82,24 +99,23 @@ def weigh(
 
     ``hurried``: with momentum, see acceleration.py; ``pressure`` is its memory, ``used[0]`` counts the step's iterations.
     ``full`` = padded(n · team): nobody may leave before a team's sums."""
+    qd.loop_config(block_dim=256)  # twice the usual: fewer rounds per thread leave fewer of them idle at the end
     for t in range(full):
         i = qd.min(t // team, n - 1)
         moves = p.inverse_mass[i] > 0.0
-        share = 0.0
-        toward = vec3(0.0)
-        if qd.static(walled):  # noqa: SIM102 (decided when compiled)
-            if moves and clear[i] < c.support[0]:
-                share = wall[i]
-                toward = wall_gradient[i]
         first = half[0] * length_of(x)
         count = qd.select(moves, near.count[i], 0)
         value = 0.0
         left = 0.0
         if qd.static(packed):
-            value, left = multiplier_by_records(
-                i, count, p, r, first, near, torus, c, share, toward, t % team, team, kernel, periodic
+            density, slopes, squares = sums_by_records(
+                i, count, r, first, near, torus, c.support[0], t % team, team, kernel, periodic
             )
+            if t < n * team and t % team == 0:  # what follows is read after the loop: it would take registers from it
+                share, toward = _of_walls(i, moves, clear, wall, wall_gradient, c, walled)
+                value, left = multiplier_from(i, p, density, slopes, squares, share, toward, c)
         else:
+            share, toward = _of_walls(i, moves, clear, wall, wall_gradient, c, walled)
             value, left = multiplier_of(
                 i, count, p, x, first, near, torus, c, share, toward, t % team, team, kernel, uniform, periodic, bodied
             )
@@ -125,42 +141,64 @@ def weigh(
             half[1] = half[0]
 
 
+@qd.func
+def _of_walls(
+    i: qd.i32, moves: qd.i32, clear: Floats, wall: Floats, wall_gradient: Vectors, c: DensityNumbers, walled: qd.template()
+):
+    """Density of the walls beside particle i, and its gradient."""
+    share = 0.0
+    toward = vec3(0.0)
+    if qd.static(walled):  # noqa: SIM102 (decided when compiled)
+        if moves and clear[i] < c.support[0]:
+            share = wall[i]
+            toward = wall_gradient[i]
+    return share, toward
+
+
 @qd.func(requires_top_level=True)
 def shift(
     p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus,
     c: DensityNumbers, clear: Floats, wall_gradient: Vectors, multiplier: Floats, left: Flag, used: Ints, team: qd.template(),
     power: qd.template(), walled: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template(),
-    packed: qd.template(),
+    packed: qd.template(), nearby: Nearby, listed: qd.template(),
 ):  # fmt: skip
-    """x_i ← x_i + Δx_i of eq. 14, from one half to the other; ``power`` as in density.correction_of. One iteration less."""
+    """x_i ← x_i + Δx_i of eq. 14, from one half to the other; ``power`` as in density.correction_of. One iteration less.
+    ``listed``: who comes near a solid is added to the list of those (nearby.py)."""
+    qd.loop_config(block_dim=512)  # which leaves it 64 registers: more of them would leave fewer threads
     for t in range(full):
         i = qd.min(t // team, n - 1)
         first = half[1] * length_of(x)
         moves = p.inverse_mass[i] > 0.0
-        toward = vec3(0.0)
-        gap = clear[i]
-        if qd.static(walled):  # noqa: SIM102 (decided when compiled)
-            if moves and gap < c.support[0]:
-                toward = wall_gradient[i]
         count = qd.select(moves, near.count[i], 0)
+        place = vec3(0.0)
         change = vec3(0.0)
         if qd.static(packed):
-            change = correction_by_records(
-                i, count, p, r, x, first, near, torus, c, multiplier, toward, t % team, team, power, periodic
+            at, own, sum_of_pairs = correction_by_records(
+                i, count, p, r, first, near, torus, c, t % team, team, power, periodic
             )
+            place = at
+            change = sum_of_pairs
+            if qd.static(walled):  # noqa: SIM102 (decided when compiled)
+                if moves and clear[i] < c.support[0]:
+                    change += own * wall_gradient[i]
+            change *= p.inverse_mass[i]
         else:
+            toward = vec3(0.0)
+            if qd.static(walled):  # noqa: SIM102 (decided when compiled)
+                if moves and clear[i] < c.support[0]:
+                    toward = wall_gradient[i]
             change = correction_of(
                 i, count, p, x, first, near, torus, c, multiplier, toward, t % team, team, power, uniform, periodic, bodied
             )
+            place = x[first + i]
         if t < n * team and t % team == 0:
-            place = vec3(0.0)
-            if qd.static(packed):
-                place = vector_of(record(r, first + i))
-            else:
-                place = x[first + i]
             if moves:
                 place += change
+                gap = clear[i]
                 clear[i] = gap - change.norm()
+                if qd.static(listed):  # noqa: SIM102 (decided when compiled)
+                    if gap >= c.support[0] and gap - change.norm() < c.support[0]:
+                        add(i, nearby)
             x[length_of(x) - first + i] = place
             if qd.static(packed):
                 put_record(r, length_of(x) - first + i, place, 0.0)
@@ -172,28 +210,50 @@ def shift(
 @qd.func(requires_top_level=True)
 def touch(
     p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, radius: qd.f32, h: qd.f32, number: qd.i32, solids: Solids,
-    parts: Parts, b: Clusters, clear: Floats, wall: Floats, wall_gradient: Vectors, walled: qd.template(), mix: qd.template(),
-    touching: qd.template(), packed: qd.template(),
+    parts: Parts, b: Clusters, clear: Floats, wall: Floats, wall_gradient: Vectors, nearby: Nearby, walled: qd.template(),
+    mix: qd.template(), touching: qd.template(), packed: qd.template(), listed: qd.template(),
 ):  # fmt: skip
     """Particles that may touch solids are put out of them; with ``walled`` what walls add to the density of those near them is
     weighed at once. ``touching``: only who may be closer than a contact radius is looked at; with bodies that fluid can move
-    everybody near a solid, as when their contacts are counted."""
-    for i in range(n):
-        if clear[i] < h and p.inverse_mass[i] > 0.0:
-            at = half[0] * length_of(x) + i
-            place = x[at]
-            if qd.static(not touching) or may_touch(clear[i], radius):
-                wanted = place
-                place = resolve_all(wanted, p.position[i], radius, number, solids, parts, p.inverse_mass[i])
-                if qd.static(mix & 1 > 0):
-                    note_touch(i, p, wanted, place, radius, b)
-                x[at] = place
-                if qd.static(packed):
-                    put_record(r, at, place, 0.0)
-            if qd.static(walled):
-                share, slope = wall_density(place, h, number, solids, parts, 0)
-                wall[i] = share
-                wall_gradient[i] = slope
+    everybody near a solid, as when their contacts are counted. ``listed``: see nearby.py."""
+    if qd.static(listed):
+        for t in range(65536):
+            at = t
+            while at < nearby.number[0]:
+                i = nearby.index[at]
+                _touch_one(
+                    i, p, x, half, r, radius, h, number, solids, parts, b, clear, wall, wall_gradient, walled, mix, touching,
+                    packed,
+                )  # fmt: skip
+                at += 65536
+    else:
+        for i in range(n):
+            _touch_one(
+                i, p, x, half, r, radius, h, number, solids, parts, b, clear, wall, wall_gradient, walled, mix, touching, packed
+            )
+
+
+@qd.func
+def _touch_one(
+    i: qd.i32, p: Particles, x: Vectors, half: Ints, r: Records, radius: qd.f32, h: qd.f32, number: qd.i32, solids: Solids,
+    parts: Parts, b: Clusters, clear: Floats, wall: Floats, wall_gradient: Vectors, walled: qd.template(), mix: qd.template(),
+    touching: qd.template(), packed: qd.template(),
+):  # fmt: skip
+    if clear[i] < h and p.inverse_mass[i] > 0.0:
+        at = half[0] * length_of(x) + i
+        place = x[at]
+        if qd.static(not touching) or may_touch(clear[i], radius):
+            wanted = place
+            place = resolve_all(wanted, p.position[i], radius, number, solids, parts, p.inverse_mass[i])
+            if qd.static(mix & 1 > 0):
+                note_touch(i, p, wanted, place, radius, b)
+            x[at] = place
+            if qd.static(packed):
+                put_record(r, at, place, 0.0)
+        if qd.static(walled):
+            share, slope = wall_density(place, h, number, solids, parts, 0)
+            wall[i] = share
+            wall_gradient[i] = slope
 
 
 @qd.func(requires_top_level=True)

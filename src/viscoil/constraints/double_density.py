@@ -43,7 +43,7 @@ def densities(i: qd.i32, x: Vectors, near: NeighborList, torus: Torus, h: qd.f32
     near_density = 0.0
     number = 0
     for batch in range(batches(near.count[i])):
-        found = fetch(near, i, near.count[i], batch)
+        found = fetch(near, i, batch)
         for lane in qd.static(range(lanes())):
             d = separation(x[found[lane]], xi, torus, periodic)
             w = qd.max(1.0 - d.norm() / h, 0.0)
@@ -168,7 +168,7 @@ def displacements(
             xi = x[i]
             mine = pressure[i]
             for batch in range(batches(near.count[i])):
-                found = fetch(near, i, near.count[i], batch)
+                found = fetch(near, i, batch)
                 for lane in qd.static(range(lanes())):
                     j = found[lane]
                     d = separation(x[j], xi, torus, periodic)

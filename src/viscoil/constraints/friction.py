@@ -17,7 +17,7 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, fetch_share, lanes, separation, team_sum, team_vector, turns
-from viscoil.sph.records import Records, record, vector_of
+from viscoil.sph.records import Records, aligned, apart, bits_of, record, unit_of, velocity_in
 from viscoil.sph.smoothing import cubic_gradient
 
 
@@ -107,50 +107,50 @@ def friction(
     return team_vector(total, team)
 
 
-# --- the same where all have one volume, from records 2j = (x, q) and 2j + 1 = (u, ν) ------------------------------------
+# --- the same where all have one volume, from records of a place and a velocity each ---------------------------------------
 @qd.func
 def divergence_by_records(
-    i: qd.i32, count: qd.i32, r: Records, volume: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, member: qd.i32,
-    team: qd.template(), periodic: qd.template(),
-) -> qd.f32:  # fmt: skip
+    i: qd.i32, count: qd.i32, r: Records, volume: qd.f32, near: NeighborList, h: qd.f32, member: qd.i32, team: qd.template()
+) -> qd.f32:
     """:func:`divergence`."""
     total = 0.0
-    there = record(r, 2 * i)
-    fast = record(r, 2 * i + 1)
-    xi = vector_of(there)
-    ui = vector_of(fast)
+    own = bits_of(record(r, i))
+    xi = aligned(own[0], own[1])
+    ui = velocity_in(own[2], own[3])
+    unit = unit_of(h)
     for turn in range(turns(count, team)):
         some = fetch_share(near, i, count, turn, member, team, False)
         for lane in qd.static(range(lanes())):
-            a = record(r, 2 * some[lane])
-            b = record(r, 2 * some[lane] + 1)
-            d = separation(xi, vector_of(a), torus, periodic)
-            total += cubic_gradient(d.dot(d), h) * d.dot(vector_of(b) - ui)
+            other = bits_of(record(r, some[lane]))
+            d = apart(xi, aligned(other[0], other[1]), unit)
+            total += cubic_gradient(d.dot(d), h) * d.dot(velocity_in(other[2], other[3]) - ui)
     return volume * team_sum(total, team)
 
 
 @qd.func
 def friction_by_records(
-    i: qd.i32, count: qd.i32, r: Records, volume: qd.f32, near: NeighborList, torus: Torus, h: qd.f32, c: qd.f32,
-    member: qd.i32, team: qd.template(), even: qd.template(), periodic: qd.template(),
+    i: qd.i32, count: qd.i32, r: Records, volume: qd.f32, near: NeighborList, h: qd.f32, c: qd.f32, viscosity: Floats,
+    bulk: Floats, member: qd.i32, team: qd.template(), even: qd.template(),
 ) -> vec3:  # fmt: skip
     """:func:`friction`."""
     total = vec3(0.0)
-    there = record(r, 2 * i)
-    fast = record(r, 2 * i + 1)
-    xi = vector_of(there)
-    ui = vector_of(fast)
-    rub = c * fast[3]
+    own = bits_of(record(r, i))
+    xi = aligned(own[0], own[1])
+    ui = velocity_in(own[2], own[3])
+    unit = unit_of(h)
+    q = bulk[i]
+    nu = viscosity[i]
+    rub = c * nu
     smallest = 1e-6 * h * h
     for turn in range(turns(count, team)):
         some = fetch_share(near, i, count, turn, member, team, False)
         for lane in qd.static(range(lanes())):
-            a = record(r, 2 * some[lane])
-            b = record(r, 2 * some[lane] + 1)
-            d = separation(xi, vector_of(a), torus, periodic)
+            j = some[lane]
+            other = bits_of(record(r, j))
+            d = apart(xi, aligned(other[0], other[1]), unit)
             r2 = d.dot(d)
             if qd.static(not even):
-                rub = 0.5 * c * _both(fast[3], b[3])
-            pair = rub * d.dot(ui - vector_of(b)) / qd.max(r2, smallest)
-            total += (cubic_gradient(r2, h) * (pair + there[3] + a[3])) * d
+                rub = 0.5 * c * _both(nu, viscosity[j])
+            pair = rub * d.dot(ui - velocity_in(other[2], other[3])) / qd.max(r2, smallest)
+            total += (cubic_gradient(r2, h) * (pair + q + bulk[j])) * d
     return volume * team_vector(total, team)

@@ -39,7 +39,7 @@ from viscoil.constraints.walls import wall_motion_with_bodies
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.coupling import Bodies, add_contact, add_push, lever_at_start, way_of
 from viscoil.solids.sdf import Parts, Solids
-from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, fill_up, form_of, lanes, separation
 from viscoil.sph.smoothing import cubic, cubic_gradient
 from viscoil.sph.sums import Sums, chunk_totals, grand_total, hand_in, workers
 
@@ -122,7 +122,7 @@ def _gathering(
     base = i * near.row[0]
     count = near.count[i]
     for batch in range(batches(count)):
-        some = fetch(near, i, count, batch)
+        some = fetch(near, i, batch)
         for lane in qd.static(range(lanes())):
             j = some[lane]
             result -= _slope(base + batch, xi, j, own, p, x, torus, h, f, uniform, periodic).dot(u[j])
@@ -197,6 +197,7 @@ def feel_walls(
                         near.index[base + fluid * column] = j
                         fluid += 1
                 near.count[i] = fluid
+                fill_up(near, i, fluid, form_of(near))
             f.wall[i] = wall
             f.toward[i] = toward
             f.flux[i] = flux
@@ -353,7 +354,7 @@ def accelerations(
             base = i * near.row[0]
             count = near.count[i]
             for batch in range(batches(count)):
-                some = fetch(near, i, count, batch)
+                some = fetch(near, i, batch)
                 for lane in qd.static(range(lanes())):
                     j = some[lane]
                     total += f.pressure[j] * _slope(base + batch, xi, j, own, p, x, torus, h, f, uniform, periodic)

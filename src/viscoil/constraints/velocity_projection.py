@@ -18,8 +18,9 @@ tangential part is (wall_friction.py). That takes rows and columns out of the sy
 round whoever a wall would have to pull is let go, whoever would enter one is held, and the solver goes on from where it was:
 an active set. Bodies that fluid can move are unknowns as well (``coupled``, body_projection.py).
 
-Where GPUs read neighbours as records (``packed``, sph/records.py), record 2i holds the place and q, 2i + 1 the velocity that a
-pass is about and ν: whoever changes one of them changes it there too.
+Where GPUs read neighbours as records (``packed``, sph/records.py), record i holds the place and the velocity that a pass is
+about, rounded to fit into 16 bytes: a pass takes as long as the bytes it fetches. Search directions are rounded as they are
+found, so that everybody works with the same ones: the preconditioner is then masses, but for 4e-6.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from viscoil.constraints.friction import divergence, divergence_by_records, fric
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
 from viscoil.sph.descent import strides
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.records import Records, put_fourth, put_record, record
+from viscoil.sph.records import Records, put_velocity, rounded
 from viscoil.sph.sums import Sums, chunk_totals, grand_total, hand_in, is_last, on_gpu, workers
 
 
@@ -133,6 +134,7 @@ def bulk_pressures(
                     q *= divergence(i, near.count[i], u, x, p, near, torus, h, 0, 1, uniform, periodic)
             s.bulk[i] = q
     else:
+        qd.loop_config(block_dim=256)
         for t in range(full):  # nobody may leave before the sums of the teams
             i = qd.min(t // team, n - 1)
             q = 0.0
@@ -140,13 +142,11 @@ def bulk_pressures(
                 q = k.bulk[p.material[i]] * qd.max(s.viscosity[i], 0.0)
             count = qd.select(q > 0.0, near.count[i], 0)
             if qd.static(packed):
-                q *= divergence_by_records(i, count, r, p.volume[i], near, torus, h, t % team, team, periodic)
+                q *= divergence_by_records(i, count, r, p.volume[i], near, h, t % team, team)
             else:
                 q *= divergence(i, count, u, x, p, near, torus, h, t % team, team, uniform, periodic)
             if t < n * team and t % team == 0:
                 s.bulk[i] = q
-                if qd.static(packed):
-                    put_fourth(r, 2 * i, record(r, 2 * i)[2], q)
 
 
 @qd.func
@@ -158,7 +158,9 @@ def _drag(
     """Friction of the velocities u, which are those of the records where these are read."""
     drag = vec3(0.0)
     if qd.static(packed):
-        drag = friction_by_records(i, count, r, p.volume[i], near, torus, h, c.pairs[0], member, team, even, periodic)
+        drag = friction_by_records(
+            i, count, r, p.volume[i], near, h, c.pairs[0], s.viscosity, s.bulk, member, team, even
+        )
     else:
         drag = friction(
             i, count, u, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, member, team, uniform, even, periodic
@@ -188,11 +190,20 @@ def residuals(
                 z = w * allowed(rest, s.normal[i], s.held[i])
                 account[0] = z.dot(z) / w  # z·r, but that would drown in what walls take from held particles
             s.residual[i] = rest
-            s.search[i] = z
+            s.search[i] = _searched(z, packed)
             s.direction[i] = vec3(0.0)
             s.direction_image[i] = vec3(0.0)
         hand_in(t, n * team, account, sums)
     chunk_totals(n * team, sums)
+
+
+@qd.func
+def _searched(z: vec3, packed: qd.template()) -> vec3:
+    """A search direction as all passes will see it."""
+    result = z
+    if qd.static(packed):
+        result = rounded(z)
+    return result
 
 
 @qd.func
@@ -291,7 +302,7 @@ def begin_round(left: Flag, terms: qd.i32, c: ProjectionNumbers, s: Projection, 
 
 
 @qd.func
-def advance_one(i: qd.i32, p: Particles, s: Projection):
+def advance_one(i: qd.i32, p: Particles, s: Projection, packed: qd.template()):
     """d ← z + β d, u ← u + α d, r ← r − α A d, and the next z, of particle i."""
     if p.inverse_mass[i] > 0.0:
         alpha = s.scalars[1]
@@ -303,23 +314,24 @@ def advance_one(i: qd.i32, p: Particles, s: Projection):
         s.direction[i] = d
         s.direction_image[i] = image
         s.residual[i] = r
-        s.search[i] = p.inverse_mass[i] * allowed(r, s.normal[i], s.held[i])
+        s.search[i] = _searched(p.inverse_mass[i] * allowed(r, s.normal[i], s.held[i]), packed)
 
 
 @qd.func(requires_top_level=True)
 def advance(p: Particles, n: qd.i32, s: Projection, r: Records, packed: qd.template()):
     """The same for all particles."""
     for i in range(n):
-        advance_one(i, p, s)
+        advance_one(i, p, s, packed)
         if qd.static(packed):
-            put_record(r, 2 * i + 1, s.search[i], s.viscosity[i])
+            put_velocity(r, i, s.search[i])
 
 
 @qd.func(requires_top_level=True)
 def pack_search(n: qd.i32, s: Projection, r: Records):
-    """Search directions are what the next passes are about."""
+    """Search directions are what the next passes are about. Those that were made rigid since are rounded here."""
     for i in range(n):
-        put_record(r, 2 * i + 1, s.search[i], s.viscosity[i])
+        s.search[i] = rounded(s.search[i])
+        put_velocity(r, i, s.search[i])
 
 
 @qd.func(requires_top_level=True)

@@ -16,6 +16,7 @@ from viscoil.constraints.body_projection import BodyRows, allocate_rows
 from viscoil.constraints.conformation import Substances, substances_of
 from viscoil.constraints.density import DensityNumbers, plain_density, plain_values, stable_relaxation
 from viscoil.constraints.friction import pair_factor
+from viscoil.constraints.nearby import allocate_nearby, nobody_nearby
 from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers
 from viscoil.native.fluid import FluidPasses, VelocityPasses, suits
 from viscoil.particles import Carried, Flag, Floats, Ints, Particles, Uploaded, allocate_array, mat3, vec3
@@ -99,11 +100,11 @@ def _whole_step(
     """Algorithm 2 as one graph, conjugate gradients in rounds included: what a GPU runs when nobody times its stages."""
     k = values_of(numbers)
     n = k.count
-    reach2 = sk.reach2[0]
     full = padded(n)
     shared = padded(n * team)
-    predict(p, k, n, torus, solids, parts, b, e, s, v, mix, periodic)
-    search(cells, torus, s.predicted, p.id, p.inverse_mass, n, reach2, near, periodic, depth)
+    nobody_nearby(s.nearby)
+    predict(p, k, n, full, torus, solids, parts, b, e, s, v, coupled, mix, periodic)
+    search(cells, torus, s.predicted, p.position, p.id, p.inverse_mass, n, sk.reach2, near, periodic, depth)
     prepare(p, k, n, near, torus, m, c, s, v, elastic, periodic)
     for _ in range(1):
         rounds_left[()] = c.rounds[0]
@@ -171,6 +172,7 @@ class DCPBD(Method):
             half=allocate_array(qd.i32, 2),
             used=allocate_array(qd.i32, 2),
             records=allocate_records(2 * capacity),
+            nearby=allocate_nearby(capacity),
         )
         self.projection = Projection(
             **{name: allocate_array(vec3, capacity) for name in PROJECTION_VECTORS},
@@ -244,7 +246,7 @@ class DCPBD(Method):
             self._bodies = len(world.solids.bodies)
             self._rows = allocate_rows(self._bodies)
         team, rounds, gradients = world.neighbors.team, self.rounds(world, dt), c.projection == "cg" or coupled
-        packed = world.packed and not coupled
+        packed = world.packed and not coupled and not periodic  # places in records repeat with a period of their own
         places_packed = world.packs_places(mix) and not coupled
         if gradients and not world.stages.precise:
             _whole_step(
@@ -256,7 +258,7 @@ class DCPBD(Method):
             return
         compiled = suits(world, mix) and not coupled
         with world.stages("integrate"):
-            predict_stage(p, k, torus, solids, parts, b, e, s, v, mix, periodic)
+            predict_stage(p, k, torus, solids, parts, b, e, s, v, coupled, mix, periodic)
         with world.stages("neighbours"):
             world.neighbors.find(s.predicted, p, world.count)
         with world.stages("project"):

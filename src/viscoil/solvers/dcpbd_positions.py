@@ -6,6 +6,7 @@ from viscoil.constraints.conformation import Substances, gradient_of
 from viscoil.constraints.contact import gauge_contacts, may_touch, resolve_all
 from viscoil.constraints.density import DensityNumbers
 from viscoil.constraints.density_iteration import copy_places, shift, touch, weigh, weigh_walls
+from viscoil.constraints.nearby import add, lists
 from viscoil.constraints.particle_solids import hold_together
 from viscoil.constraints.shape_matching import carry_on, rigid_velocities
 from viscoil.constraints.velocity_projection import Projection, allowed
@@ -69,7 +70,11 @@ def settle(
                     account = vec3(0.0)
                 x = p.position[i] + k.dt * u
                 v.free[i] = x
-                s.clear[i] -= (x - s.predicted[i]).norm()
+                gap = s.clear[i]
+                s.clear[i] = gap - (x - s.predicted[i]).norm()
+                if qd.static(lists(coupled, mix)):  # noqa: SIM102 (decided when compiled)
+                    if gap >= k.support and gap - (x - s.predicted[i]).norm() < k.support:
+                        add(i, s.nearby)
                 if qd.static(not coupled):  # noqa: SIM102 (decided when compiled)
                     if may_touch(s.clear[i], k.radius):
                         x = resolve_all(x, p.position[i], k.radius, k.solids, solids, parts, p.inverse_mass[i])
@@ -93,8 +98,9 @@ def settle(
         carry_on(p, v.u, k.dt, k.gx, k.gy, k.gz, torus, b, s.predicted, False, True, periodic)
     if qd.static(walled):
         weigh_walls(
-            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient
-        )
+            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient, s.nearby,
+            qd.static(lists(coupled, mix)),
+        )  # fmt: skip
 
 
 @qd.func(requires_top_level=True)
@@ -119,7 +125,7 @@ def relax(
     )  # fmt: skip
     shift(
         p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall_gradient, s.multiplier, left, s.used, team,
-        0, walled, uniform, periodic, mix > 0, packed,
+        0, walled, uniform, periodic, mix > 0, packed, s.nearby, qd.static(lists(coupled, mix)),
     )  # fmt: skip
     if qd.static(coupled):
         copy_places(s.predicted, s.half, n, trial)
@@ -127,7 +133,7 @@ def relax(
     if qd.static(walled):
         touch(
             p, s.predicted, s.half, s.records, n, k.radius, k.support, k.solids, solids, parts, b, s.clear, s.wall,
-            s.wall_gradient, not coupled and mix == 0, mix, not coupled, packed,
+            s.wall_gradient, s.nearby, not coupled and mix == 0, mix, not coupled, packed, qd.static(lists(coupled, mix)),
         )  # fmt: skip
     if qd.static(coupled):
         settle_bodies(solids, bodies)
@@ -135,7 +141,7 @@ def relax(
     hold_together(p, s.predicted, s.half, s.clear, k.dt, torus, b, e, mix, periodic)
     if qd.static(walled and (coupled or mix > 0)):
         weigh_walls(
-            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient
+            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient, s.nearby, False
         )
 
 
@@ -193,7 +199,7 @@ def touch_stage(p: Particles, numbers: StepNumbers, solids: Solids, parts: Parts
     n = k.count
     touch(
         p, s.predicted, s.half, s.records, n, k.radius, k.support, k.solids, solids, parts, b, s.clear, s.wall, s.wall_gradient,
-        True, 0, True, False,
+        s.nearby, True, 0, True, False, False,
     )  # fmt: skip
 
 

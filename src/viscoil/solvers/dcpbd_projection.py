@@ -20,6 +20,7 @@ from viscoil.constraints.body_projection import (
 )
 from viscoil.constraints.conformation import Substances, gradient_corrections
 from viscoil.constraints.contact import clearance_on_way, resolve_all
+from viscoil.constraints.nearby import Nearby, lists, nobody_nearby, note
 from viscoil.constraints.particle_solids import find_clusters
 from viscoil.constraints.shape_matching import fit_and_stiffen, stiffen, sum_twist, take_twists
 from viscoil.constraints.velocity_projection import (
@@ -45,7 +46,7 @@ from viscoil.solids.sdf import Parts, Solids
 from viscoil.solids.teams import end_of
 from viscoil.solvers.solver import StepNumbers, StepValues, values_of
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.records import Records, put_record
+from viscoil.sph.records import Records, put_place, put_velocity
 from viscoil.sph.sums import Sums, grand_total, on_gpu, padded, workers
 from viscoil.steps.integrate import moved
 
@@ -63,62 +64,87 @@ class Scratch:
     clamped: Ints  # eigenvalues of Q that were brought back
     half: Ints  # of ``predicted``: that holds the places, that a shift reads
     used: Ints  # iterations of the density constraint: in this step, since last asked
-    records: Records  # two per particle: of velocity_projection.py, then the halves of density_iteration.py
+    records: Records  # of velocity_projection.py, then the two halves of density_iteration.py
+    nearby: Nearby  # who is beside solids
 
 
 @qd.func(requires_top_level=True)
-def _predict(p: Particles, k: StepValues, n: qd.i32, solids: Solids, parts: Parts, s: Scratch, v: Projection):
+def _predict(
+    p: Particles, k: StepValues, n: qd.i32, full: qd.i32, solids: Solids, parts: Parts, s: Scratch, v: Projection,
+    listed: qd.template(),
+):  # fmt: skip
     """u* and x*. Contact comes later: what falls far in a step would be flattened before its strain is seen."""
-    for i in range(n):
-        gravity = vec3(k.gx, k.gy, k.gz)
-        x = moved(i, p, k.dt, gravity, solids)
+    qd.loop_config(block_dim=256)
+    for i in range(full):
         clear = 1e30
-        free = (x - p.position[i]) / k.dt
-        if p.inverse_mass[i] > 0.0:
-            free = p.velocity[i] + k.dt * gravity
-            clear = clearance_on_way(p.position[i], x, k.solids, solids, parts)
-        v.free[i] = free
-        v.u[i] = free
-        v.held[i] = 0
-        s.predicted[i] = x
-        s.clear[i] = clear
-        if i == 0:
-            v.progress[2] = 0
+        if i < n:
+            gravity = vec3(k.gx, k.gy, k.gz)
+            x = moved(i, p, k.dt, gravity, solids)
+            free = (x - p.position[i]) / k.dt
+            if p.inverse_mass[i] > 0.0:
+                free = p.velocity[i] + k.dt * gravity
+                clear = clearance_on_way(p.position[i], x, k.solids, solids, parts)
+            v.free[i] = free
+            v.u[i] = free
+            v.held[i] = 0
+            s.predicted[i] = x
+            s.clear[i] = clear
+            if i == 0:
+                v.progress[2] = 0
+        if qd.static(listed):
+            note(i, qd.select(clear < k.support, 1, 0), s.nearby)
 
 
 @qd.func(requires_top_level=True)
 def _hold(
     p: Particles, k: StepValues, n: qd.i32, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, v: Projection,
-    coupled: qd.template(), packed: qd.template(),
+    coupled: qd.template(), packed: qd.template(), listed: qd.template(),
 ):  # fmt: skip
     """Who touches a solid keeps the velocity that contact leaves it; whom a wall would have to pull is let go."""
-    for i in range(n):
-        if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support and p.cluster[i] < 0:
-            if (v.held[i] == 1 or v.held[i] == 2) and v.normal[i].dot(v.residual[i]) > 0.0:
-                v.held[i] = 0
-            before = v.u[i]
-            if v.held[i] == 0 or v.held[i] == 3:
-                wanted = p.position[i] + k.dt * v.u[i]
-                reached = resolve_all(wanted, p.position[i], k.radius, k.solids, solids, parts, 0.0)
-                clings, normal, rough, wall, solid = nearest_wall(reached, k.dt, k.radius, k.solids, solids, parts)
-                v.normal[i] = normal
-                v.held[i] = 0
-                if (reached - wanted).norm() > 1e-4 * k.radius:
-                    v.held[i] = qd.select(rough > 1e6, 2, 1)
-                    v.u[i] = (reached - p.position[i]) / k.dt
-                elif clings == 1:
-                    v.held[i] = 3
-                    v.u[i] = wall + normal * normal.dot(v.u[i] - wall)
-                if qd.static(coupled):
-                    v.holder[i] = -1
-                    if solid >= 0:
-                        v.holder[i] = solids.body[solid]
-            if qd.static(coupled):  # noqa: SIM102 (decided when compiled)
-                if v.held[i] > 0 and v.holder[i] >= 0:
-                    hold_on(i, k.dt * (v.u[i] - before), s.predicted[i], p.inverse_mass[i], v, solids, bodies)
-        if qd.static(packed):
-            put_record(s.records, 2 * i, s.predicted[i], 0.0)
-            put_record(s.records, 2 * i + 1, v.u[i], v.viscosity[i])
+    if qd.static(listed):
+        for t in range(65536):
+            at = t
+            while at < s.nearby.number[0]:
+                _hold_one(s.nearby.index[at], p, k, solids, parts, bodies, s, v, coupled)
+                at += 65536
+    else:
+        for i in range(n):
+            if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support and p.cluster[i] < 0:
+                _hold_one(i, p, k, solids, parts, bodies, s, v, coupled)
+    if qd.static(packed):
+        for i in range(n):
+            put_place(s.records, i, s.predicted[i], k.support)
+            put_velocity(s.records, i, v.u[i])
+
+
+@qd.func
+def _hold_one(
+    i: qd.i32, p: Particles, k: StepValues, solids: Solids, parts: Parts, bodies: Bodies, s: Scratch, v: Projection,
+    coupled: qd.template(),
+):  # fmt: skip
+    """The same for one of those beside a solid."""
+    if (v.held[i] == 1 or v.held[i] == 2) and v.normal[i].dot(v.residual[i]) > 0.0:
+        v.held[i] = 0
+    before = v.u[i]
+    if v.held[i] == 0 or v.held[i] == 3:
+        wanted = p.position[i] + k.dt * v.u[i]
+        reached = resolve_all(wanted, p.position[i], k.radius, k.solids, solids, parts, 0.0)
+        clings, normal, rough, wall, solid = nearest_wall(reached, k.dt, k.radius, k.solids, solids, parts)
+        v.normal[i] = normal
+        v.held[i] = 0
+        if (reached - wanted).norm() > 1e-4 * k.radius:
+            v.held[i] = qd.select(rough > 1e6, 2, 1)
+            v.u[i] = (reached - p.position[i]) / k.dt
+        elif clings == 1:
+            v.held[i] = 3
+            v.u[i] = wall + normal * normal.dot(v.u[i] - wall)
+        if qd.static(coupled):
+            v.holder[i] = -1
+            if solid >= 0:
+                v.holder[i] = solids.body[solid]
+    if qd.static(coupled):  # noqa: SIM102 (decided when compiled)
+        if v.held[i] > 0 and v.holder[i] >= 0:
+            hold_on(i, k.dt * (v.u[i] - before), s.predicted[i], p.inverse_mass[i], v, solids, bodies)
 
 
 @qd.func(requires_top_level=True)
@@ -130,7 +156,7 @@ def begin(
     periodic: qd.template(), packed: qd.template(),
 ):  # fmt: skip
     """What a round of the velocity projection starts from: who is held, and b − A u. ``full`` = padded(n · team)."""
-    _hold(p, k, n, solids, parts, bodies, s, v, coupled, packed)
+    _hold(p, k, n, solids, parts, bodies, s, v, coupled, packed, qd.static(lists(coupled, mix)))
     if qd.static(coupled):
         yield_to_held(solids, bodies, rows)
         follow(v.u, s.predicted, n, k.dt, v, solids, bodies, rows)
@@ -161,12 +187,12 @@ def _advance_bodies(
         qd.loop_config(block_dim=256)
         for i in range(full):
             if i < n and (p.cluster[i] < 0 or b.kind[p.cluster[i]] != 0):
-                advance_one(i, p, v)
+                advance_one(i, p, v, False)
             chunk = i // 256
             while chunk < b.number[2]:
                 slot = b.chunk_slot[chunk] + i % 256
                 if slot < end_of(chunk, b):
-                    advance_one(b.index[slot], p, v)
+                    advance_one(b.index[slot], p, v, False)
                 sum_twist(chunk, i % 256, s.predicted, v.search, torus, b, periodic)
                 chunk += full // 256
         take_twists(s.predicted, v.search, torus, b, periodic)
@@ -202,11 +228,11 @@ def iterate(
 
 @qd.func(requires_top_level=True)
 def predict(
-    p: Particles, k: StepValues, n: qd.i32, torus: Torus, solids: Solids, parts: Parts, b: Clusters, e: Elastic, s: Scratch,
-    v: Projection, mix: qd.template(), periodic: qd.template(),
+    p: Particles, k: StepValues, n: qd.i32, full: qd.i32, torus: Torus, solids: Solids, parts: Parts, b: Clusters, e: Elastic,
+    s: Scratch, v: Projection, coupled: qd.template(), mix: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """Where particles would go, and where bodies made of them are."""
-    _predict(p, k, n, solids, parts, s, v)
+    """Where particles would go, and where bodies made of them are. ``full`` = padded(n)."""
+    _predict(p, k, n, full, solids, parts, s, v, qd.static(lists(coupled, mix)))
     find_clusters(p, n, k.dt, torus, b, e, mix, periodic)
 
 
@@ -234,11 +260,12 @@ def end_round(k: StepValues, n: qd.i32, solids: Solids, bodies: Bodies, s: Scrat
 @qd.kernel(graph=True, fastcache=True)
 def predict_stage(
     p: Particles, numbers: StepNumbers, torus: Torus, solids: Solids, parts: Parts, b: Clusters, e: Elastic, s: Scratch,
-    v: Projection, mix: qd.Template, periodic: qd.Template,
+    v: Projection, coupled: qd.Template, mix: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     k = values_of(numbers)
     n = k.count
-    predict(p, k, n, torus, solids, parts, b, e, s, v, mix, periodic)
+    nobody_nearby(s.nearby)
+    predict(p, k, n, padded(n), torus, solids, parts, b, e, s, v, coupled, mix, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -256,7 +283,7 @@ def hold_stage(p: Particles, numbers: StepNumbers, solids: Solids, parts: Parts,
     """Who is held, before a round of the projection that is compiled by hand."""
     k = values_of(numbers)
     n = k.count
-    _hold(p, k, n, solids, parts, bodies, s, v, False, False)
+    _hold(p, k, n, solids, parts, bodies, s, v, False, False, False)
 
 
 @qd.kernel(graph=True, fastcache=True)

@@ -37,7 +37,7 @@ def _first(
 ):  # fmt: skip
     """v_adv, lists, densities."""
     advect(p, k, count, solids, s, coupled)
-    search(cells, torus, p.position, p.id, p.inverse_mass, count, sk.reach2[0], near, periodic, depth)
+    search(cells, torus, p.position, p.position, p.id, p.inverse_mass, count, sk.reach2, near, periodic, depth)
     weigh_all(p, p.position, k, count, near, torus, c, solids, parts, bodies, s, f, bounded, walled, coupled, uniform, periodic)
 
 

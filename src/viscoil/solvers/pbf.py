@@ -9,7 +9,7 @@ from pydantic import StrictBool
 
 from viscoil import backend, native
 from viscoil.constraints.acceleration import LARGEST_SHARE, compiled_pace, momentum_numbers
-from viscoil.constraints.contact import contact_and_clearance, gauge_contacts
+from viscoil.constraints.contact import contact_and_clearance, contact_of_nearby, gauge_contacts
 from viscoil.constraints.density import (
     JACOBI_LIMIT,
     DensityNumbers,
@@ -19,6 +19,7 @@ from viscoil.constraints.density import (
     stop_when_small,
 )
 from viscoil.constraints.density_iteration import begin_halves, copy_places, end_halves, shift, touch, weigh, weigh_walls
+from viscoil.constraints.nearby import Nearby, allocate_nearby, lists, nobody_nearby
 from viscoil.constraints.particle_solids import find_clusters, hold_together
 from viscoil.constraints.shape_matching import carry_on, rigid_velocities
 from viscoil.native.fluid import FluidPasses, suits
@@ -97,12 +98,13 @@ class Scratch:
     used: Ints  # [1] iterations done, [0] in this step
     half: Ints  # of ``predicted``: that holds the places, that a shift reads
     records: Records  # places and multipliers, two halves as well
+    nearby: Nearby  # who is beside solids
 
 
 @qd.func(requires_top_level=True)
 def _predict(
-    p: Particles, k: StepValues, n: qd.i32, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters,
-    e: Elastic, s: Scratch, coupled: qd.template(), mix: qd.template(), periodic: qd.template(),
+    p: Particles, k: StepValues, n: qd.i32, full: qd.i32, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies,
+    b: Clusters, e: Elastic, s: Scratch, coupled: qd.template(), mix: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """Lines 1–4, and a first contact so that lists are found where particles can be."""
     predict(p, n, k.dt, k.gx, k.gy, k.gz, solids, s.predicted)
@@ -110,7 +112,12 @@ def _predict(
         for i in range(n):
             s.clear[i] = 0.0  # not known yet
         _meet_bodies(s.predicted, p, k, n, solids, parts, bodies, s)
-    contact_and_clearance(s.predicted, p.position, p.inverse_mass, n, k.radius, k.solids, solids, parts, s.clear)
+    if qd.static(lists(coupled, mix)):
+        contact_of_nearby(
+            s.predicted, p.position, p.inverse_mass, n, full, k.radius, k.support, k.solids, solids, parts, s.clear, s.nearby
+        )
+    else:
+        contact_and_clearance(s.predicted, p.position, p.inverse_mass, n, k.radius, k.solids, solids, parts, s.clear)
     if qd.static(coupled):
         settle_bodies(solids, bodies)
         approach(s.clear, n, bodies)
@@ -131,7 +138,7 @@ def _meet_bodies(
 @qd.func(requires_top_level=True)
 def _start(
     left: Flag, p: Particles, k: StepValues, n: qd.i32, solids: Solids, parts: Parts, s: Scratch, walls: qd.template(),
-    packed: qd.template(),
+    packed: qd.template(), listed: qd.template(),
 ):  # fmt: skip
     begin_halves(s.predicted, s.half, s.records, n, k.iterations, packed)
     for _ in range(1):
@@ -139,7 +146,7 @@ def _start(
         s.used[0] = 0
     if qd.static(walls > 1):
         weigh_walls(
-            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient
+            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient, s.nearby, listed
         )
 
 
@@ -158,7 +165,7 @@ def _contact(
         approach(s.clear, n, bodies)
     touch(
         p, s.predicted, s.half, s.records, n, k.radius, k.support, k.solids, solids, parts, b, s.clear, s.wall, s.wall_gradient,
-        walls > 1 and not coupled and mix == 0, mix, not coupled, packed,
+        s.nearby, walls > 1 and not coupled and mix == 0, mix, not coupled, packed, qd.static(lists(coupled, mix)),
     )  # fmt: skip
     if qd.static(coupled):
         settle_bodies(solids, bodies)
@@ -166,7 +173,7 @@ def _contact(
     hold_together(p, s.predicted, s.half, s.clear, k.dt, torus, b, e, mix, periodic)
     if qd.static(walls > 1 and (coupled or mix > 0)):  # not before they are where they stay
         weigh_walls(
-            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient
+            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient, s.nearby, False
         )
 
 
@@ -185,7 +192,7 @@ def _iterate(
     )  # fmt: skip
     shift(
         p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall_gradient, s.multiplier, left, s.used, team,
-        power, walls > 1, uniform, periodic, mix > 0, packed,
+        power, walls > 1, uniform, periodic, mix > 0, packed, s.nearby, qd.static(lists(coupled, mix)),
     )  # fmt: skip
     if qd.static(walls > 0 or mix > 0):
         _contact(p, k, n, torus, solids, parts, bodies, b, e, s, walls, coupled, mix, periodic, packed)
@@ -200,8 +207,8 @@ def _finish(
     confined: qd.template(), uniform: qd.template(), mix: qd.template(), periodic: qd.template(), packed: qd.template(),
 ):  # fmt: skip
     """Lines 20–24: velocities, vorticity confinement, XSPH, new positions."""
-    if qd.static(packed and not confined):
-        packed_velocities(p, n, k.dt, k.farthest, s.predicted, s.half, s.velocity, s.records, status)
+    if qd.static(packed and not confined and not periodic):
+        packed_velocities(p, n, k.dt, k.farthest, k.support, s.predicted, s.half, s.velocity, s.records, status)
     else:
         velocities(p, n, k.dt, k.farthest, s.predicted, s.velocity, status)
     if qd.static(confined):
@@ -212,8 +219,8 @@ def _finish(
     if qd.static(mix > 0):
         cling(p, s.predicted, n, near, torus, k.dt, k.support, b, s.velocity, s.correction, periodic)
         xsph_and_commit(p, s.predicted, n, near, torus, k.xsph, k.support, s.correction, uniform, periodic, True)
-    elif qd.static(packed and not confined):
-        xsph_by_records(p, s.predicted, s.half, n, near, torus, k.xsph, k.support, s.velocity, s.records, periodic)
+    elif qd.static(packed and not confined and not periodic):
+        xsph_by_records(p, s.predicted, s.half, n, near, k.xsph, k.support, s.velocity, s.records)
     else:
         xsph_and_commit(p, s.predicted, n, near, torus, k.xsph, k.support, s.velocity, uniform, periodic)
 
@@ -225,7 +232,8 @@ def _predict_stage(
 ):  # fmt: skip
     k = values_of(numbers)  # read once: a bound that is read before every loop costs a kernel each on a GPU
     n = k.count
-    _predict(p, k, n, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
+    nobody_nearby(s.nearby)
+    _predict(p, k, n, padded(n), torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -238,7 +246,7 @@ def _solve_stage(
     k = values_of(numbers)
     n = k.count
     full = padded(n * team)
-    _start(left, p, k, n, solids, parts, s, walls, packed)
+    _start(left, p, k, n, solids, parts, s, walls, packed, qd.static(lists(coupled, mix)))
     while qd.graph.do_while(left):
         _iterate(
             left, p, k, n, full, near, torus, c, solids, parts, bodies, b, e, s, pressure, team, walls, power, uniform, kernel,
@@ -269,7 +277,7 @@ def _begin_stage(left: Flag, p: Particles, numbers: StepNumbers, solids: Solids,
         s.half[0] = 0
     if qd.static(walls > 1):
         weigh_walls(
-            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient
+            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient, s.nearby, False
         )
 
 
@@ -312,11 +320,11 @@ def _whole_step(
     """Algorithm 1 as one graph: what a GPU runs when nobody asks for the time of its stages."""
     k = values_of(numbers)
     n = k.count
-    reach2 = sk.reach2[0]
     full = padded(n * team)
-    _predict(p, k, n, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
-    search(cells, torus, s.predicted, p.id, p.inverse_mass, n, reach2, near, periodic, depth)
-    _start(left, p, k, n, solids, parts, s, walls, packed)
+    nobody_nearby(s.nearby)
+    _predict(p, k, n, padded(n), torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
+    search(cells, torus, s.predicted, p.position, p.id, p.inverse_mass, n, sk.reach2, near, periodic, depth)
+    _start(left, p, k, n, solids, parts, s, walls, packed, qd.static(lists(coupled, mix)))
     while qd.graph.do_while(left):
         _iterate(
             left, p, k, n, full, near, torus, c, solids, parts, bodies, b, e, s, pressure, team, walls, power, uniform, kernel,
@@ -352,6 +360,7 @@ class PBF(Method):
             used=allocate_array(qd.i32, 2),
             half=allocate_array(qd.i32, 2),
             records=allocate_records(2 * capacity),
+            nearby=allocate_nearby(capacity),
         )
         self.counter = self.scratch.used
 

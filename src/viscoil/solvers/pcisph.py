@@ -11,12 +11,12 @@ import quadrants as qd
 
 from viscoil import backend
 from viscoil.constraints.contact import contact
-from viscoil.constraints.density import chunk_sums, coincident, count_down, stop_when_small
+from viscoil.constraints.density import chunk_sums, count_down, stop_when_small
 from viscoil.constraints.walls import walls
 from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, coincident, separation
 from viscoil.sph.smoothing import spiky, spiky_gradient
 from viscoil.steps.integrate import moved, velocities
 from viscoil.steps.viscosity import xsph_and_commit
@@ -94,7 +94,7 @@ def _pressure_force(
                 d = separation(p.position[i], p.position[j], torus, periodic)
                 r2 = d.dot(d)
                 if r2 < 1e-12 * support * support:
-                    d = coincident(p.id[i], p.id[j], support)
+                    d = 1e-6 * support * coincident(p.id[i], p.id[j])
                 other = qd.select(p.inverse_mass[j] > 0.0, s.pressure[j], s.pressure[i])
                 total -= p.volume[j] * (s.pressure[i] + other) * spiky_gradient(r2, support) * d
             total *= p.inverse_mass[i]

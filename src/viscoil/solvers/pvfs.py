@@ -395,7 +395,7 @@ class PVFS(Method):
         with world.stages("integrate"):
             predict_stage(p, k, solids.device, s, sweep, self._springy_now or self.form == "sequential")
         with world.stages("neighbours"):
-            world.neighbors.find(s.x, _same(self, "_ranked", Ranked, s.rank, p.inverse_mass), world.count)
+            world.neighbors.find(s.x, _same(self, "_ranked", Ranked, s.rank, p.inverse_mass, p.position), world.count)
             schedule = self._schedule(world, s, sweep)
         hits = self._hits = hits_for(1 if at_once else world.neighbors.width, self._hits)
         bins = s.x

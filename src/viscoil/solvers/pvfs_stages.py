@@ -65,6 +65,7 @@ class Ranked:
 
     id: Ints
     inverse_mass: Floats
+    position: Vectors
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def whole_step(
     """Algorithm 1. ``sweeps``: towards the velocities of bodies that fluid can move, 0 where there are none."""
     count = k.count[0]  # once: on a GPU every bound that a loop reads from memory is a launch of its own
     predict(p, k, count, solids, s, n, springy)
-    search(cells, torus, s.x, s.rank, p.inverse_mass, count, sk.reach2[0], near, periodic, depth)
+    search(cells, torus, s.x, p.position, s.rank, p.inverse_mass, count, sk.reach2, near, periodic, depth)
     if qd.static(damping):
         viscosity_together(p, k, count, near, torus, i, s, single, uniform, periodic)
     if qd.static(springy):

@@ -18,6 +18,7 @@ from viscoil import backend
 from viscoil.particles import Floats, Ints, Vectors, vec3
 from viscoil.sph.records import Records, begin_of, put_record, record_from, vector_of
 
+ivec2 = qd.types.vector(2, qd.i32)
 ivec4 = qd.types.vector(4, qd.i32)
 
 
@@ -67,9 +68,12 @@ class NeighborList:
     width: Ints  # longest list there is room for
 
 
-# What kernels have to know of a search, in one number: the depth of its scan, and one of these more where places are sorted
-# into records as well, and candidates read from those, into a list of one piece or of several.
-RECORDED, TORN = 8, 16
+# What kernels have to know of a search, in one number: the depth of its scan; PARTING more where it may put particles apart that
+# are at the same place, as the searches of steps do where passes read records; one of the next two more where places are sorted
+# into records as well, and candidates read from those, into a list of one piece or of several; and STAGED times the entries of
+# a list that a block of threads collects in its shared memory first.
+PARTING, RECORDED, TORN, STAGED = 4, 8, 16, 32
+BASKETS = (44, 92)  # that many entries per thread: 128 threads share memory, 48 KiB at most
 
 
 def recorded(depth: int) -> bool:
@@ -79,12 +83,22 @@ def recorded(depth: int) -> bool:
 
 def torn(depth: int) -> bool:
     """Whether a list that is made from records has several pieces."""
-    return depth >= TORN
+    return depth % STAGED >= TORN
+
+
+def staged(depth: int) -> int:
+    """Entries that are collected before they are written; 0: written one by one."""
+    return depth // STAGED
 
 
 def levels(depth: int) -> int:
     """Of the device's scan."""
-    return depth % RECORDED
+    return depth % PARTING
+
+
+def parting(depth: int) -> bool:
+    """Whether who is at the place of another is put beside it."""
+    return recorded(depth) and depth % RECORDED >= PARTING
 
 
 @dataclass(frozen=True)
@@ -131,10 +145,11 @@ def batches(count: qd.i32) -> qd.i32:
 
 
 @qd.func
-def fetch(near: NeighborList, i: qd.i32, count: qd.i32, batch: qd.i32, torn: qd.template() = True):
+def fetch(near: NeighborList, i: qd.i32, batch: qd.i32, torn: qd.template() = True):
     """Indices of the neighbours ``batch * lanes()`` and following of particle i; i itself where there are no more.
 
-    Particle i is never listed as its own neighbour, and most terms of a sum vanish at distance zero by themselves.
+    Particle i is never listed as its own neighbour, and most terms of a sum vanish at distance zero by themselves. Lists are
+    filled up with it to whole batches (:func:`fill_up`), so that nobody has to ask here.
     ``torn``: whether the list may have several pieces. Where it cannot, its address need not be looked up in every turn.
     """
     first = batch * qd.static(lanes())
@@ -155,8 +170,6 @@ def fetch(near: NeighborList, i: qd.i32, count: qd.i32, batch: qd.i32, torn: qd.
         else:
             for lane in qd.static(range(lanes())):
                 found[lane] = near.index[i + (first + lane) * column]
-        for lane in qd.static(range(lanes())):
-            found[lane] = qd.select(first + lane < count, found[lane], i)
     else:
         found[0] = near.index[i * near.row[0] + first * near.column[0]]
     return found
@@ -178,7 +191,7 @@ def fetch_share(
     if qd.static(team > 1):
         batch = turn * team + member
         batch = qd.select(batch * qd.static(lanes()) < count, batch, 0)
-    found = fetch(near, i, count, batch, torn)
+    found = fetch(near, i, batch, torn)
     if qd.static(team > 1):  # noqa: SIM102 (decided when compiled)
         if turn * team + member != batch:
             for lane in qd.static(range(lanes())):
@@ -231,6 +244,20 @@ def _enter(out: NeighborList, i: qd.i32, k: qd.i32, j: qd.i32, form: ivec4):
             out.most[i + (k - 2 * form[3]) * form[2]] = j
     else:
         out.index[i * form[1] + k * form[2]] = j
+
+
+@qd.func
+def fill_up(out: NeighborList, i: qd.i32, count: qd.i32, form: ivec4):
+    """Particle i itself behind its ``count`` neighbours, up to a whole batch: see :func:`fetch`. Widths are whole batches."""
+    if qd.static(lanes() > 1):
+        for k in range(count, batches(count) * qd.static(lanes())):
+            _enter(out, i, k, i, form)
+
+
+@qd.func
+def form_of(near: NeighborList) -> ivec4:
+    """Width, row, column and split of a list."""
+    return ivec4(near.width[0], near.row[0], near.column[0], near.split[0])
 
 
 @qd.func
@@ -353,16 +380,47 @@ def _scan_run(
 
 
 @qd.func
-def _scan_records(
-    first: qd.i32, last: qd.i32, place: qd.i32, already: qd.i32, i: qd.i32, x: vec3, begin: qd.u64, reach2: qd.f32,
-    cells: Cells, torus: Torus, out: NeighborList, form: ivec4, periodic: qd.template(), depth: qd.template(),
-) -> qd.i32:  # fmt: skip
-    """The same for GPUs: one load per candidate tells where it is and who, and hits are stored at once.
+def _write(out: NeighborList, i: qd.i32, k: qd.i32, j: qd.i32, form: ivec4, depth: qd.template()):
+    """:func:`_enter`, shorter for lists of one piece."""
+    if qd.static(torn(depth)):
+        _enter(out, i, k, j, form)
+    else:
+        out.index[i * form[1] + k * form[2]] = j
 
-    Threads of a warp look at different candidates, so that somebody nearly always hits: what a hit costs is what counts. One
-    beyond the list's width falls onto its last entry; the step is repeated with a longer list anyway.
+
+@qd.func
+def _collect(
+    k: qd.i32, j: qd.i32, i: qd.i32, basket: qd.template(), out: NeighborList, form: ivec4, depth: qd.template()
+):
+    """Neighbour j as the k-th of particle i. One beyond the list's width falls onto its last entry: the step is repeated with a
+    longer list anyway.
+
+    Threads find their k-th neighbours at different times. Written at once, each entry would be a line of the cache of its own;
+    collected in ``basket`` [k, thread of 128], a block writes whole lines. What is too much for it is written at once."""
+    if qd.static(0 < staged(depth) < BASKETS[-1]):
+        basket[qd.min(k, qd.static(staged(depth) - 1)) * 128 + qd.simt.block.thread_idx()] = j
+    elif qd.static(staged(depth) > 0):
+        if k < qd.static(staged(depth)):
+            basket[k * 128 + qd.simt.block.thread_idx()] = j
+        else:
+            _write(out, i, qd.min(k, form[0] - 1), j, form, depth)
+    else:
+        _write(out, i, qd.min(k, form[0] - 1), j, form, depth)
+
+
+@qd.func
+def _scan_records(
+    first: qd.i32, last: qd.i32, place: qd.i32, before: ivec2, i: qd.i32, x: vec3, begin: qd.u64, reach2: qd.f32,
+    cells: Cells, torus: Torus, out: NeighborList, form: ivec4, basket: qd.template(), periodic: qd.template(),
+    depth: qd.template(),
+) -> ivec2:  # fmt: skip
+    """The same for GPUs: one load per candidate tells where it is and who, and hits are stored at once. Returns how many there
+    are by now, and one of them that is at the very place of i (−1: nobody).
+
+    Threads of a warp look at different candidates, so that somebody nearly always hits: what a hit costs is what counts.
     """
-    found = already
+    found = before[0]
+    twin = before[1]
     for batch in range(batches(last - first)):
         a = first + batch * qd.static(lanes())
         squares = qd.Vector([0.0 for _ in qd.static(range(lanes()))])
@@ -375,25 +433,36 @@ def _scan_records(
             names[lane] = qd.bit_cast(other[3], qd.i32)
         for lane in qd.static(range(lanes())):
             if squares[lane] < reach2:
-                if qd.static(torn(depth)):
-                    _enter(out, i, qd.min(found, form[0] - 1), names[lane], form)
-                else:
-                    out.index[i * form[1] + qd.min(found, form[0] - 1) * form[2]] = names[lane]
+                _collect(found, names[lane], i, basket, out, form, depth)
                 found += 1
-    return found
+                twin = qd.select(squares[lane] < 1e-12 * reach2, names[lane], twin)
+    return ivec2(found, twin)
 
 
 @qd.func
-def _scan(
-    first: qd.i32, last: qd.i32, place: qd.i32, already: qd.i32, i: qd.i32, x: vec3, begin: qd.u64, reach2: qd.f32,
-    cells: Cells, torus: Torus, out: NeighborList, form: ivec4, periodic: qd.template(), depth: qd.template(),
-) -> qd.i32:  # fmt: skip
-    found = 0
-    if qd.static(recorded(depth)):
-        found = _scan_records(first, last, place, already, i, x, begin, reach2, cells, torus, out, form, periodic, depth)
-    else:
-        found = _scan_run(first, last, place, already, i, reach2, cells, torus, out, form, periodic)
-    return found
+def coincident(a: qd.i32, b: qd.i32) -> vec3:
+    """A direction for two particles at the same place, told from their ids; opposite for the two of them."""
+    low = qd.cast(qd.min(a, b), qd.u32)
+    high = qd.cast(qd.max(a, b), qd.u32)
+    # Two rounds of integer mixing: any scrambling of the pair of ids will do.
+    m = (low * qd.u32(0x9E3779B1)) ^ (high * qd.u32(0x85EBCA77))
+    m = (m ^ (m >> 15)) * qd.u32(0xC2B2AE3D)
+    x = qd.cast(m & 1023, qd.f32) - 511.5
+    y = qd.cast((m >> 10) & 1023, qd.f32) - 511.5
+    z = qd.cast((m >> 20) & 1023, qd.f32) - 511.5
+    return qd.select(a < b, 1.0, -1.0) * vec3(x, y, z).normalized()
+
+
+@qd.func
+def _part(i: qd.i32, own: qd.i32, other: qd.i32, reach2: qd.f32, position: Vectors, origin: Vectors):
+    """Particle i, at the very place of another (ids ``own`` and ``other``), is put a ten-thousandth of the reach beside it, the
+    other likewise: passes that read records then need not ask every pair whether it has a direction. Where it began is moved
+    along, so that no velocity comes of it."""
+    x = position[i]
+    visible = 1e-6 * qd.max(qd.abs(x[0]), qd.abs(x[1]), qd.abs(x[2]))  # some units in the last place
+    way = qd.max(1e-4 * qd.sqrt(reach2), visible) * coincident(own, other)
+    position[i] = x + way
+    origin[i] = origin[i] + way
 
 
 @qd.func
@@ -407,8 +476,8 @@ def _gap(x: qd.f32, side: qd.i32, axis: qd.template(), torus: Torus) -> qd.f32:
 
 @qd.func(requires_top_level=True)
 def list_neighbors(
-    cells: Cells, torus: Torus, inverse_mass: Floats, n: qd.i32, reach2: qd.f32, out: NeighborList, periodic: qd.template(),
-    depth: qd.template(),
+    cells: Cells, torus: Torus, position: Vectors, origin: Vectors, ids: Ints, inverse_mass: Floats, n: qd.i32, reach2: Floats,
+    out: NeighborList, periodic: qd.template(), depth: qd.template(),
 ):  # fmt: skip
     """Everybody closer than the reach (squared, m²), for fluid particles, those led by nozzles included.
 
@@ -430,17 +499,19 @@ def list_neighbors(
             begin = qd.u64(0)
             if qd.static(recorded(depth)):
                 begin = begin_of(cells.sorted)
-            form = ivec4(out.width[0], out.row[0], out.column[0], out.split[0])
+            form = form_of(out)
+            within = reach2[0]
             below = 0.0
             above = 0.0
             if qd.static(lanes() > 1):
                 below = _gap(x[0], -1, 0, torus)
                 above = _gap(x[0], 1, 0, torus)
-            found = 0
+            hits = ivec2(0, -1)  # how many, and somebody at the very same place
+            basket = qd.simt.block.SharedArray(qd.static(staged(depth) * 128), qd.i32) if qd.static(staged(depth) > 0) else 0
             for row in range(9):
                 ry = _wrapped(cy + row % 3 - 1, dim_y)
                 rz = _wrapped(cz + row // 3 - 1, dim_z)
-                left = reach2
+                left = within
                 if qd.static(lanes() > 1):
                     gap_y = _gap(x[1], row % 3 - 1, 1, torus)
                     gap_z = _gap(x[2], row // 3 - 1, 2, torus)
@@ -449,17 +520,33 @@ def list_neighbors(
                 if left > 0.0:
                     back = qd.select(below * below < left, 1, 0)
                     ahead = qd.select(above * above < left, 1, 0)
-                    first = cells.start[line + qd.max(cx - back, 0)]
-                    last = cells.start[line + qd.min(cx + 1 + ahead, dim_x)]
-                    found = _scan(first, last, place, found, i, x, begin, reach2, cells, torus, out, form, periodic, depth)
+                    from_cell = line + qd.max(cx - back, 0)
+                    to_cell = line + qd.min(cx + 1 + ahead, dim_x)
+                    runs = 1
                     if (cx == 0 and back == 1) or (cx == dim_x - 1 and ahead == 1):
-                        other = line + qd.select(cx == 0, dim_x - 1, 0)
-                        first = cells.start[other]
-                        last = cells.start[other + 1]
-                        found = _scan(
-                            first, last, place, found, i, x, begin, reach2, cells, torus, out, form, periodic, depth
-                        )
-            out.count[i] = qd.min(found, form[0])
+                        runs = 2
+                    for run in range(runs):
+                        if run == 1:
+                            from_cell = line + qd.select(cx == 0, dim_x - 1, 0)
+                            to_cell = from_cell + 1
+                        first = cells.start[from_cell]
+                        last = cells.start[to_cell]
+                        if qd.static(recorded(depth)):
+                            hits = _scan_records(
+                                first, last, place, hits, i, x, begin, within, cells, torus, out, form, basket, periodic, depth
+                            )
+                        else:
+                            hits[0] = _scan_run(first, last, place, hits[0], i, within, cells, torus, out, form, periodic)
+            found = hits[0]
+            count = qd.min(found, form[0])
+            if qd.static(staged(depth) > 0):
+                for k in range(qd.min(count, qd.static(staged(depth)))):
+                    _write(out, i, k, basket[k * 128 + qd.simt.block.thread_idx()], form, depth)
+            fill_up(out, i, count, form)
+            out.count[i] = count
+            if qd.static(parting(depth)):  # noqa: SIM102 (decided when compiled)
+                if hits[1] >= 0:
+                    _part(i, ids[i], ids[hits[1]], within, position, origin)
             if found > form[0]:
                 qd.atomic_max(out.needed[0], found)
         else:
@@ -468,14 +555,15 @@ def list_neighbors(
 
 @qd.func(requires_top_level=True)
 def search(
-    cells: Cells, torus: Torus, position: Vectors, ids: Ints, inverse_mass: Floats, n: qd.i32, reach2: qd.f32,
+    cells: Cells, torus: Torus, position: Vectors, origin: Vectors, ids: Ints, inverse_mass: Floats, n: qd.i32, reach2: Floats,
     out: NeighborList, periodic: qd.template(), depth: qd.template(),
 ):  # fmt: skip
-    """n particles into cells, and the list of neighbours of those that move."""
+    """n particles into cells, and the list of neighbours of those that move. ``origin``: where they began the step, see
+    :func:`_part`."""
     count_cells(cells, torus, position, n)
     prefix_sum(cells, torus, depth)
     sort_cells(cells, position, ids, n, depth)
-    list_neighbors(cells, torus, inverse_mass, n, reach2, out, periodic, depth)
+    list_neighbors(cells, torus, position, origin, ids, inverse_mass, n, reach2, out, periodic, depth)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -488,8 +576,8 @@ def sort_only(cells: Cells, torus: Torus, position: Vectors, ids: Ints, k: Searc
 
 @qd.kernel(graph=True, fastcache=True)
 def find_neighbors(
-    cells: Cells, torus: Torus, position: Vectors, ids: Ints, inverse_mass: Floats, k: SearchNumbers,
+    cells: Cells, torus: Torus, position: Vectors, origin: Vectors, ids: Ints, inverse_mass: Floats, k: SearchNumbers,
     out: NeighborList, periodic: qd.Template, depth: qd.Template,
 ):  # fmt: skip
     n = k.count[0]
-    search(cells, torus, position, ids, inverse_mass, n, k.reach2[0], out, periodic, depth)
+    search(cells, torus, position, origin, ids, inverse_mass, n, k.reach2, out, periodic, depth)

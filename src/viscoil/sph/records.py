@@ -27,6 +27,8 @@ from viscoil.keys import did_you_mean
 from viscoil.particles import allocate_array, vec3
 
 vec4 = qd.types.vector(4, qd.f32)
+uvec3 = qd.types.vector(3, qd.u32)
+uvec4 = qd.types.vector(4, qd.u32)
 Words = qd.types.NDArray[qd.u64, 1]
 MODES = ("wide", "words", "none")
 
@@ -152,3 +154,113 @@ def put_record(r: Records, j: qd.i32, v: vec3, w: qd.f32):
 def put_fourth(r: Records, j: qd.i32, third: qd.f32, w: qd.f32):
     """The fourth number of record j, whose third is known: others may read the first three meanwhile."""
     r.words[2 * j + 1] = _joined(third, w)
+
+
+# --- a place and a velocity in one record -------------------------------------------------------------------------------
+# The first word has the place as three whole numbers of 21 bits, in units of 4 h/2²¹ and modulo 2²¹: of two particles only the
+# difference is wanted, right up to two supports wherever they are, to 2e-6 h. The second word has three mantissas of 18 bits
+# and their common exponent of 8: 4e-6 of the largest component. Whoever uses a velocity besides sums over pairs rounds it the
+# same way (:func:`rounded`), so that what one particle gives another gets.
+
+
+@qd.func
+def place_word(x: vec3, h: qd.f32) -> qd.u64:
+    """x as the first word; ``h``: support [m]."""
+    word = qd.u64(0)
+    for axis in qd.static(range(3)):
+        turns = x[axis] / (4.0 * h)
+        whole = qd.cast((turns - qd.floor(turns)) * 2097152.0, qd.i32) & 0x1FFFFF
+        word |= qd.cast(whole, qd.u64) << qd.u64(qd.static(21 * axis))
+    return word
+
+
+@qd.func
+def _halves(word: qd.u64):
+    """(lower, upper) 32 bits."""
+    return qd.cast(word & qd.u64(0xFFFFFFFF), qd.u32), qd.cast(word >> qd.u64(32), qd.u32)
+
+
+@qd.func
+def aligned(low: qd.u32, high: qd.u32):
+    """The three numbers of a place, each at the upper end of 32 bits: their differences then wrap around by themselves.
+
+    What is left below them belongs to the others and is less than one unit.
+    """
+    return uvec3(low << qd.u32(11), (high << qd.u32(22)) | (low >> qd.u32(10)), high << qd.u32(1))
+
+
+@qd.func
+def apart(own, other, unit: qd.f32) -> vec3:
+    """x_i − x_j [m] of two :func:`aligned` places; ``unit`` = :func:`unit_of` (h)."""
+    d = own - other
+    return unit * vec3(
+        qd.cast(qd.bit_cast(d[0], qd.i32), qd.f32), qd.cast(qd.bit_cast(d[1], qd.i32), qd.f32),
+        qd.cast(qd.bit_cast(d[2], qd.i32), qd.f32),
+    )  # fmt: skip
+
+
+@qd.func
+def unit_of(h: qd.f32) -> qd.f32:
+    """Metres per unit of :func:`aligned` numbers."""
+    return 9.313225746154785e-10 * h  # 4/2³²
+
+
+@qd.func
+def velocity_word(v: vec3) -> qd.u64:
+    """v as the second word."""
+    largest = qd.max(qd.abs(v[0]), qd.abs(v[1]), qd.abs(v[2]))
+    # The exponent e of 2^e > largest by its bits, biased by 127; what is smaller than 2^-100 is nothing.
+    exponent = qd.max(((qd.bit_cast(largest, qd.i32) >> 23) & 0xFF) + 1, 27)
+    scale = qd.bit_cast((254 + 17 - exponent) << 23, qd.f32)  # 2^(17 − e)
+    low = qd.u32(0)
+    high = qd.u32(0)
+    x = qd.bit_cast(_whole(v[0] * scale), qd.u32)
+    y = qd.bit_cast(_whole(v[1] * scale), qd.u32)
+    z = qd.bit_cast(_whole(v[2] * scale), qd.u32)
+    low = (x & qd.u32(0x3FFFF)) | (y << qd.u32(18))
+    high = ((y >> qd.u32(14)) & qd.u32(0xF)) | ((z & qd.u32(0xFFFFF)) << qd.u32(4))
+    high |= qd.cast(exponent, qd.u32) << qd.u32(24)
+    return qd.cast(low, qd.u64) | (qd.cast(high, qd.u64) << qd.u64(32))
+
+
+@qd.func
+def _whole(x: qd.f32) -> qd.i32:
+    """The nearest number of 18 bits."""
+    return qd.min(qd.cast(qd.floor(x + 0.5), qd.i32), 131071)
+
+
+@qd.func
+def velocity_in(low: qd.u32, high: qd.u32) -> vec3:
+    """What the halves of a second word say."""
+    scale = qd.bit_cast((high >> qd.u32(24)) << qd.u32(23), qd.f32) * 7.62939453125e-06  # 2^(e − 17)
+    x = qd.bit_cast(low << qd.u32(14), qd.i32) >> 14
+    y = qd.bit_cast((high << qd.u32(28)) | (low >> qd.u32(4)), qd.i32) >> 14
+    z = qd.bit_cast(high << qd.u32(8), qd.i32) >> 12
+    return scale * vec3(qd.cast(x, qd.f32), qd.cast(y, qd.f32), qd.cast(z, qd.f32))
+
+
+@qd.func
+def rounded(v: vec3) -> vec3:
+    """What a record will say of v."""
+    low, high = _halves(velocity_word(v))
+    return velocity_in(low, high)
+
+
+@qd.func
+def put_place(r: Records, j: qd.i32, x: vec3, h: qd.f32):
+    """The first word of record j."""
+    r.words[2 * j] = place_word(x, h)
+
+
+@qd.func
+def put_velocity(r: Records, j: qd.i32, v: vec3):
+    """The second word of record j."""
+    r.words[2 * j + 1] = velocity_word(v)
+
+
+@qd.func
+def bits_of(four: vec4):
+    """A record as whole numbers: place (lower, upper half), velocity (lower, upper half)."""
+    return uvec4(
+        qd.bit_cast(four[0], qd.u32), qd.bit_cast(four[1], qd.u32), qd.bit_cast(four[2], qd.u32), qd.bit_cast(four[3], qd.u32)
+    )

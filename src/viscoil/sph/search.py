@@ -8,7 +8,19 @@ import quadrants as qd
 from viscoil import backend, native
 from viscoil.errors import SceneError
 from viscoil.particles import Uploaded, allocate_array
-from viscoil.sph.neighbors import RECORDED, TORN, Cells, NeighborList, SearchNumbers, Torus, find_neighbors, sort_only
+from viscoil.sph.neighbors import (
+    BASKETS,
+    PARTING,
+    RECORDED,
+    STAGED,
+    TORN,
+    Cells,
+    NeighborList,
+    SearchNumbers,
+    Torus,
+    find_neighbors,
+    sort_only,
+)
 from viscoil.sph.records import allocate_records, used
 from viscoil.transfer import read, write
 
@@ -165,14 +177,17 @@ class Neighbors:
         write(self.torus.whole, [*dims, np.prod(dims)])
 
     def find(self, position: Any, particles: Any, count: int) -> None:
-        """Sorts ``count`` particles at ``position`` into cells and lists the neighbours of those that move."""
+        """Sorts ``count`` particles at ``position`` into cells and lists the neighbours of those that move.
+
+        Nobody is moved by it where ``position`` is where they are, not where a step leads them."""
         if native.active() and not self.periodic:
             sort_only(self.cells, self.torus, position, particles.id, self.numbers(count), self.scan_depth)
             native.list_neighbors(self, particles.inverse_mass, count)
             return
+        depth = self.scan_depth - (PARTING if self.recorded and position is particles.position else 0)
         find_neighbors(
-            self.cells, self.torus, position, particles.id, particles.inverse_mass,
-            self.numbers(count), self.list, self.periodic, self.scan_depth,
+            self.cells, self.torus, position, particles.position, particles.id, particles.inverse_mass,
+            self.numbers(count), self.list, self.periodic, depth,
         )  # fmt: skip
 
     def find_all(self, position: Any, particles: Any, count: int) -> None:
@@ -188,10 +203,12 @@ class Neighbors:
 
     @property
     def scan_depth(self) -> int:
-        """Levels of the device's prefix sum; 0 for the CPU's own. More where candidates are read as records."""
-        more = (TORN if self.torn else RECORDED) if self.recorded else 0
+        """Levels of the device's prefix sum; 0 for the CPU's own. More where candidates are read as records: see PARTING."""
+        more = PARTING + (TORN if self.torn else RECORDED) if self.recorded else 0
         if not backend.current().is_gpu:
             return more
+        if self.recorded and backend.current().device == "cuda":
+            more += STAGED * next((size for size in BASKETS if self._width <= size), BASKETS[-1])
         return more + (2 if np.prod(self.dims) < 256**2 - 1 else 3)
 
     def to_numpy(self, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -215,7 +215,7 @@ def close_mark(
     closest = qd.select(c.compress[0] * c.stiffness[0] > 0.0, (1.0 - c.compress_yield[0]) * c.support[0], 0.0)
     count = near.count[i]
     for batch in range(batches(count)):
-        found = fetch(near, i, count, batch)
+        found = fetch(near, i, batch)
         for lane in qd.static(range(lanes())):
             j = found[lane]
             r2 = separation(x[j], xi, torus, periodic).norm_sqr()

@@ -133,7 +133,7 @@ def _slowed(
     sum_of_rates = 0.0
     count = near.count[i]
     for batch in range(batches(count)):
-        found = fetch(near, i, count, batch)
+        found = fetch(near, i, batch)
         for lane in qd.static(range(lanes())):
             j = found[lane]
             direction, w, u = _approach(i, j, p, v, torus, c.support[0], periodic)

@@ -5,7 +5,7 @@ import quadrants as qd
 from viscoil.particles import Ints, Particles, Vectors, vec3
 from viscoil.solids.sdf import Solids
 from viscoil.sph.neighbors import Torus
-from viscoil.sph.records import Records, put_record
+from viscoil.sph.records import Records, put_place, put_velocity
 
 
 @qd.func
@@ -57,14 +57,16 @@ def _velocity(i: qd.i32, p: Particles, dt: qd.f32, farthest: qd.f32, predicted: 
 
 @qd.func(requires_top_level=True)
 def packed_velocities(
-    p: Particles, n: qd.i32, dt: qd.f32, farthest: qd.f32, predicted: Vectors, half: Ints, velocity: Vectors, r: Records,
-    status: Ints,
+    p: Particles, n: qd.i32, dt: qd.f32, farthest: qd.f32, support: qd.f32, predicted: Vectors, half: Ints, velocity: Vectors,
+    r: Records, status: Ints,
 ):  # fmt: skip
-    """:func:`velocities`, and the same as records, in the half of them that holds no places."""
+    """:func:`velocities`, and records of places and velocities in the half of them that density iterations have left."""
     for i in range(n):
         v = _velocity(i, p, dt, farthest, predicted, status)
         velocity[i] = v
-        put_record(r, (1 - half[0]) * velocity.shape[0] + i, v, 0.0)
+        at = (1 - half[0]) * velocity.shape[0] + i
+        put_place(r, at, predicted[i], support)
+        put_velocity(r, at, v)
 
 
 @qd.func(requires_top_level=True)

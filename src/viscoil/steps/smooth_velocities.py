@@ -77,7 +77,7 @@ def smooth_velocities(
             change = vec3(0.0)
             count = near.count[i]
             for batch in range(batches(count)):
-                some = fetch(near, i, count, batch)
+                some = fetch(near, i, batch)
                 for lane in qd.static(range(lanes())):
                     j = some[lane]
                     d = separation(xi, x[j], torus, periodic)

@@ -53,7 +53,7 @@ def spread_and_commit(
                 ui = velocity[i]
                 count = near.count[i]
                 for batch in range(batches(count)):
-                    some = fetch(near, i, count, batch)
+                    some = fetch(near, i, batch)
                     for lane in qd.static(range(lanes())):
                         j = some[lane]
                         d = separation(xi, x[j], torus, periodic)

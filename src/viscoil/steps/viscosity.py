@@ -7,7 +7,7 @@ import quadrants as qd
 
 from viscoil.particles import Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
-from viscoil.sph.records import Records, record, vector_of
+from viscoil.sph.records import Records, aligned, apart, bits_of, record, unit_of, velocity_in
 from viscoil.sph.smoothing import poly6
 from viscoil.steps.integrate import wrapped
 
@@ -34,7 +34,7 @@ def xsph_and_commit(
             volume = p.volume[i]
             count = near.count[i]
             for batch in range(batches(count)):
-                some = fetch(near, i, count, batch)
+                some = fetch(near, i, batch)
                 for lane in qd.static(range(lanes())):
                     j = some[lane]
                     d = separation(xi, x[j], torus, periodic)
@@ -50,25 +50,25 @@ def xsph_and_commit(
 
 @qd.func(requires_top_level=True)
 def xsph_by_records(
-    p: Particles, x: Vectors, half: Ints, n: qd.i32, near: NeighborList, torus: Torus, strength: qd.f32, support: qd.f32,
-    velocity: Vectors, r: Records, periodic: qd.template(),
+    p: Particles, x: Vectors, half: Ints, n: qd.i32, near: NeighborList, strength: qd.f32, support: qd.f32, velocity: Vectors,
+    r: Records,
 ):  # fmt: skip
-    """:func:`xsph_and_commit` where all have one volume and mass: one half of the records has places, the other velocities."""
+    """:func:`xsph_and_commit` in open space where all have one volume and mass: the half of the records that holds no places of
+    the density iterations has places with velocities. Differences are those of rounded velocities, for both of a pair."""
+    qd.loop_config(block_dim=256)
     for i in range(n):
-        vi = velocity[i]
         change = vec3(0.0)
-        place = x[i]
         if p.inverse_mass[i] > 0.0:
-            there = half[0] * velocity.shape[0]
-            fast = velocity.shape[0] - there
-            count = near.count[i]
-            for batch in range(batches(count)):
-                some = fetch(near, i, count, batch, False)
+            first = (1 - half[0]) * velocity.shape[0]
+            own = bits_of(record(r, first + i))
+            xi = aligned(own[0], own[1])
+            vi = velocity_in(own[2], own[3])
+            unit = unit_of(support)
+            for batch in range(batches(near.count[i])):
+                some = fetch(near, i, batch, False)
                 for lane in qd.static(range(lanes())):
-                    other = record(r, there + some[lane])
-                    v = record(r, fast + some[lane])
-                    d = separation(x[i], vector_of(other), torus, periodic)
-                    change += poly6(d.dot(d), support) * (vector_of(v) - vi)
-            place = wrapped(x[i], torus, periodic)
-        p.velocity[i] = vi + strength * p.volume[i] * change
-        p.position[i] = place
+                    other = bits_of(record(r, first + some[lane]))
+                    d = apart(xi, aligned(other[0], other[1]), unit)
+                    change += poly6(d.dot(d), support) * (velocity_in(other[2], other[3]) - vi)
+        p.velocity[i] = velocity[i] + strength * p.volume[i] * change
+        p.position[i] = x[i]
