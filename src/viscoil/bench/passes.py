@@ -8,7 +8,7 @@ import quadrants as qd
 from viscoil import native
 from viscoil.constraints.density import DensityNumbers, corrections, multipliers
 from viscoil.particles import Floats, Ints, Particles, Vectors
-from viscoil.sph.neighbors import Cells, NeighborList, Torus, count_cells, list_neighbors, prefix_sum, sort_cells
+from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, count_cells, list_neighbors, prefix_sum, sort_cells
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -20,10 +20,11 @@ def _sort(cells: Cells, torus: Torus, position: Vectors, ids: Ints, n: qd.i32, d
 
 @qd.kernel(graph=True, fastcache=True)
 def _list(
-    cells: Cells, torus: Torus, inverse_mass: Floats, n: qd.i32, reach2: qd.f32, out: NeighborList,
-    periodic: qd.Template, depth: qd.Template,
+    cells: Cells, torus: Torus, p: Particles, position: Vectors, k: SearchNumbers, out: NeighborList, periodic: qd.Template,
+    depth: qd.Template,
 ):  # fmt: skip
-    list_neighbors(cells, torus, inverse_mass, n, reach2, out, periodic, depth)
+    n = k.count[0]
+    list_neighbors(cells, torus, position, p.position, p.id, p.inverse_mass, n, k.reach2, out, periodic, depth)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -49,15 +50,15 @@ def sort(world: Any, position: Any) -> None:
     _sort(search.cells, search.torus, position, world.particles.id, world.count, search.scan_depth)
 
 
-def list_all(world: Any) -> None:
+def list_all(world: Any, position: Any) -> None:
     """The neighbour list of sorted particles, by whoever makes it in a step."""
     search = world.neighbors
     if native.active() and not search.periodic:
         native.list_neighbors(search, world.particles.inverse_mass, world.count)
         return
     _list(
-        search.cells, search.torus, world.particles.inverse_mass, world.count, search.reach**2, search.list,
-        search.periodic, search.scan_depth,
+        search.cells, search.torus, world.particles, position, search.numbers(world.count), search.list, search.periodic,
+        search.scan_depth,
     )  # fmt: skip
 
 

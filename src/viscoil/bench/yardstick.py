@@ -118,7 +118,7 @@ class Ours:
     def list(self) -> tuple[float, float]:
         """Seconds of a sort and of a list."""
         position = self.world.particles.position
-        return self._timed(passes.sort, self.world, position), self._timed(passes.list_all, self.world)
+        return self._timed(passes.sort, self.world, position), self._timed(passes.list_all, self.world, position)
 
     def iterate(self) -> tuple[float, float]:
         """Seconds of a λ pass and of a Δp pass."""

@@ -277,6 +277,7 @@ def contact_of_nearby(
                 gap = clearance_on_way(position[i], predicted[i], number, solids, parts)
             clear[i] = gap
         note(i, qd.select(gap < h, 1, 0), nearby)
+    qd.loop_config(block_dim=384)  # as in density_iteration.touch
     for t in range(65536):
         at = t
         while at < nearby.number[0]:

@@ -217,6 +217,7 @@ def touch(
     weighed at once. ``touching``: only who may be closer than a contact radius is looked at; with bodies that fluid can move
     everybody near a solid, as when their contacts are counted. ``listed``: see nearby.py."""
     if qd.static(listed):
+        qd.loop_config(block_dim=384)  # 80 registers: who waits for distances needs company more than registers
         for t in range(65536):
             at = t
             while at < nearby.number[0]:

@@ -21,7 +21,7 @@ from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import StepNumbers
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.sums import Sums, padded
-from viscoil.steps.integrate import finite, moved, wrapped
+from viscoil.steps.integrate import finite, moved, note_speed, wrapped
 from viscoil.steps.smooth_velocities import SmoothingNumbers, meet_clinging_bodies, smooth_velocities
 
 
@@ -211,9 +211,7 @@ def commit(
     if finite(x) == 0 or way.dot(way) > k.farthest[0] * k.farthest[0]:
         qd.atomic_min(status[0], p.id[i])
     elif p.inverse_mass[i] > 0.0:
-        speed = qd.bit_cast(v.norm(), qd.i32)
-        if speed > status[1]:  # a million atomic operations on one number take longer than all else here
-            qd.atomic_max(status[1], speed)
+        note_speed(v, status)
     p.velocity[i] = v
     p.position[i] = x
     if p.inverse_mass[i] > 0.0:

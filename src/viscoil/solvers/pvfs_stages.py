@@ -24,7 +24,7 @@ from viscoil.sph.schedule import (
 from viscoil.sph.springs import Plasticity, SpringRows, adjust, far_springs, spring_colour
 from viscoil.sph.springs_at_once import flow_and_pull, loads
 from viscoil.steps.impulses import ImpulseNumbers, damp_colour, damped
-from viscoil.steps.integrate import finite, moved, wrapped
+from viscoil.steps.integrate import finite, moved, note_speed, wrapped
 
 VECTORS = ("x", "before", "touched", "shift", "velocity", "displacement", "pressure")
 
@@ -308,9 +308,7 @@ def finish(
             if qd.static(touching):
                 change += (x - s.touched[i]) - (s.before[i] - p.position[i])
             v += change / k.dt[0]
-            speed = qd.bit_cast(v.norm(), qd.i32)
-            if speed > status[1]:  # a million atomic operations on one number take longer than all else here
-                qd.atomic_max(status[1], speed)
+            note_speed(v, status)
             x = wrapped(x, torus, periodic)
         p.velocity[i] = v
         p.position[i] = x

@@ -68,8 +68,8 @@ class NeighborList:
     width: Ints  # longest list there is room for
 
 
-# What kernels have to know of a search, in one number: the depth of its scan; PARTING more where it may put particles apart that
-# are at the same place, as the searches of steps do where passes read records; one of the next two more where places are sorted
+# What kernels have to know of a search, in one number: the depth of its scan; PARTING more where it may put particles apart
+# that are at the same place, as the searches of steps do where passes read records; one of the next two where places are sorted
 # into records as well, and candidates read from those, into a list of one piece or of several; and STAGED times the entries of
 # a list that a block of threads collects in its shared memory first.
 PARTING, RECORDED, TORN, STAGED = 4, 8, 16, 32
