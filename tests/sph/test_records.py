@@ -48,6 +48,54 @@ def test_records_give_back_every_bit(way, monkeypatch):
     assert np.array_equal(transfer.read(fourth).view(np.int32), w[::-1].copy().view(np.int32))
 
 
+@qd.kernel
+def _pair_up(r: Records, x: Vectors, v: Vectors, apart_by: Vectors, seen: Vectors, h: qd.f32):
+    for i in range(x.shape[0]):
+        records.put_place(r, i, x[i], h)
+        records.put_velocity(r, i, v[i])
+    for i in range(x.shape[0]):
+        own = records.bits_of(record(r, i))
+        other = records.bits_of(record(r, (i + 1) % x.shape[0]))
+        one, two = records.aligned(own[0], own[1]), records.aligned(other[0], other[1])
+        apart_by[i] = records.apart(one, two, records.unit_of(h))
+        seen[i] = records.velocity_in(own[2], own[3])
+
+
+def test_a_place_and_a_velocity_fit_into_one_record(monkeypatch):
+    """Differences of places to 2e-6 supports, far from the origin as well, and velocities to 4e-6 of their largest component,
+    without a bias: rounding must not push."""
+    monkeypatch.setenv("VISCOIL_RECORDS", "wide")
+    n, h, random = 4000, 0.05, np.random.default_rng(2)
+    x = np.cumsum(random.uniform(-0.5, 0.5, (n, 3)) * h, axis=0).astype(np.float32) - np.float32(0.3)
+    v = (random.normal(size=(n, 3)) * 10.0 ** random.integers(-12, 3, (n, 1))).astype(np.float32)
+    v[:3] = ((0, 0, 0), (1, -1, 0.5), (-7.9999995, 0, 1e-9))
+    r, arrays = allocate_records(n), [allocate_array(vec3, n) for _ in range(4)]
+    for array, values in zip(arrays, (x, v), strict=False):
+        transfer.write(array, values)
+    _pair_up(r, *arrays, h)
+    apart, seen = (transfer.read(array).reshape(n, 3) for array in arrays[2:])
+    exact = x.astype(float)[:-1] - x.astype(float)[1:]
+    assert np.abs(apart[:-1] - exact).max() < (2e-6 + 3e-7 * np.abs(x).max() / h) * h
+    error = (seen.astype(float) - v) / np.maximum(np.abs(v).max(axis=1, keepdims=True), 1e-30)
+    assert np.abs(error).max() < 8e-6 and abs(error[3:].mean()) < 1e-7 and (seen[0] == 0).all()
+
+
+def test_who_is_at_the_place_of_another_is_put_beside_it(monkeypatch):
+    """By searches of steps, without a velocity coming of it, and by no other."""
+    monkeypatch.setenv("VISCOIL_RECORDS", "wide")
+    x = kit.lattice((6, 6, 6), D).astype(np.float32)
+    x[40] = x[7]
+    p = kit.make_particles(x)
+    search, there = kit.search(x, 2.1 * D, particles=p), allocate_array(vec3, len(x))
+    assert np.array_equal(transfer.read(p.position).reshape(-1, 3)[: len(x)], x), "a look moves nobody"
+    transfer.write(there, x)
+    search.find(there, p, len(x))
+    moved, began = (transfer.read(array).reshape(-1, 3)[: len(x)] - x for array in (there, p.position))
+    assert set(np.nonzero(np.abs(moved).max(axis=1))[0]) == {7, 40}
+    assert np.allclose(moved[7], -moved[40], atol=1e-7) and 1e-5 < np.linalg.norm(moved[7]) / D < 1e-3
+    assert np.allclose(moved, began, atol=1e-7)
+
+
 def test_an_unknown_way_is_refused_and_the_known_ones_are_named(monkeypatch):
     monkeypatch.setenv("VISCOIL_RECORDS", "wode")
     with pytest.raises(DeviceError, match=r"expected one of wide, words, none; got 'wode'.*wide"):

@@ -8,7 +8,8 @@ import quadrants as qd
 from viscoil import native
 from viscoil.constraints.density import DensityNumbers, corrections, multipliers
 from viscoil.particles import Floats, Ints, Particles, Vectors
-from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, count_cells, list_neighbors, prefix_sum, sort_cells
+from viscoil.sph.finding import Cells, SearchNumbers, count_cells, list_neighbors, prefix_sum, sort_cells
+from viscoil.sph.neighbors import NeighborList, Torus
 
 
 @qd.kernel(graph=True, fastcache=True)

@@ -25,18 +25,8 @@ from typing import Any
 import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
-from viscoil.sph.neighbors import (
-    NeighborList,
-    Torus,
-    coincident,
-    entry,
-    fetch_share,
-    lanes,
-    separation,
-    team_sum,
-    team_vector,
-    turns,
-)
+from viscoil.sph.finding import coincident
+from viscoil.sph.neighbors import NeighborList, Torus, entry, fetch_share, lanes, separation, team_sum, team_vector, turns
 from viscoil.sph.records import Records, record, vector_of
 from viscoil.sph.smoothing import density_weight, poly6, spiky_gradient
 

@@ -161,8 +161,7 @@ def feel_walls(
                 )
             if qd.static(bounded):
                 fluid = 0
-                base = i * near.row[0]
-                column = near.column[0]
+                base, column = i * near.row[0], near.column[0]
                 for k in range(near.count[i]):
                     j = near.index[base + k * column]
                     if p.inverse_mass[j] == 0.0:

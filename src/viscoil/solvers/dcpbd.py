@@ -48,7 +48,8 @@ from viscoil.solvers.dcpbd_projection import (
     strides_stage,
 )
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers, values_of
-from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, search
+from viscoil.sph.finding import Cells, SearchNumbers, search
+from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import allocate_records
 from viscoil.sph.sums import Sums, allocate_sums, padded, total_on_host
 from viscoil.steps.spreading import SpreadingNumbers

@@ -10,7 +10,8 @@ from viscoil.solvers.iisph_bodies import finish_with_bodies
 from viscoil.solvers.iisph_stages import Scratch, advect, finish, iterate, smooth, weigh_all
 from viscoil.solvers.solver import StepNumbers
 from viscoil.sph.bonds import BondCounts, BondNumbers, BondRows
-from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, search
+from viscoil.sph.finding import Cells, SearchNumbers, search
+from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.regions import Regions
 from viscoil.sph.sums import Sums, padded
 from viscoil.steps.smooth_velocities import SmoothingNumbers

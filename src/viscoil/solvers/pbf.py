@@ -28,7 +28,8 @@ from viscoil.solids.clusters import Clusters, Elastic
 from viscoil.solids.coupling import Bodies, approach, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, StepValues, step_numbers, values_of
-from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, search
+from viscoil.sph.finding import Cells, SearchNumbers, search
+from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import Records, allocate_records
 from viscoil.sph.smoothing import NAMES
 from viscoil.sph.sums import padded

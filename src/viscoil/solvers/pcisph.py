@@ -16,7 +16,8 @@ from viscoil.constraints.walls import walls
 from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
-from viscoil.sph.neighbors import NeighborList, Torus, coincident, separation
+from viscoil.sph.finding import coincident
+from viscoil.sph.neighbors import NeighborList, Torus, separation
 from viscoil.sph.smoothing import spiky, spiky_gradient
 from viscoil.steps.integrate import moved, velocities
 from viscoil.steps.viscosity import xsph_and_commit

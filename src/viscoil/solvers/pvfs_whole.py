@@ -17,7 +17,8 @@ from viscoil.solvers.pvfs_stages import (
     viscosity_together,
 )
 from viscoil.solvers.solver import StepNumbers
-from viscoil.sph.neighbors import Cells, NeighborList, SearchNumbers, Torus, search
+from viscoil.sph.finding import Cells, SearchNumbers, search
+from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.springs import Plasticity, SpringRows
 from viscoil.steps.impulses import ImpulseNumbers
 

@@ -8,19 +8,8 @@ import quadrants as qd
 from viscoil import backend, native
 from viscoil.errors import SceneError
 from viscoil.particles import Uploaded, allocate_array
-from viscoil.sph.neighbors import (
-    BASKETS,
-    PARTING,
-    RECORDED,
-    STAGED,
-    TORN,
-    Cells,
-    NeighborList,
-    SearchNumbers,
-    Torus,
-    find_neighbors,
-    sort_only,
-)
+from viscoil.sph.finding import BASKETS, PARTING, RECORDED, STAGED, TORN, Cells, SearchNumbers, find_neighbors, sort_only
+from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import allocate_records, used
 from viscoil.transfer import read, write
 

@@ -16,7 +16,8 @@ from typing import Any
 import quadrants as qd
 
 from viscoil.particles import Floats, Particles, Vectors, allocate_array, vec3
-from viscoil.sph.neighbors import Cells, NeighborList, Torus, cell_beside, entry, separation
+from viscoil.sph.finding import Cells, cell_beside
+from viscoil.sph.neighbors import NeighborList, Torus, entry, separation
 from viscoil.sph.smoothing import density_weight
 from viscoil.sph.sums import Sums, allocate_sums, chunk_totals, hand_in, padded, total_on_host
 

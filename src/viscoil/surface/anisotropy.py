@@ -18,7 +18,8 @@ import quadrants as qd
 from viscoil import backend, transfer
 from viscoil.io.frame import Frame
 from viscoil.particles import Floats, Ints, Matrices, Uploaded, Vectors, allocate_array, mat3, vec3
-from viscoil.sph.neighbors import Cells, Torus, count_cells, prefix_sum, sort_cells
+from viscoil.sph.finding import Cells, count_cells, prefix_sum, sort_cells
+from viscoil.sph.neighbors import Torus
 from viscoil.sph.search import Neighbors
 
 REACH = 2.5  # [d] radius r of the weights; the paper takes twice its kernel radius
