@@ -138,15 +138,22 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
 
 
 def read(folder: Path) -> Results:
-    """The results in a folder's folders, CPUs first, and those of earlier states of hardware that nothing newer is of."""
+    """The results in a folder's folders, CPUs first, and those of earlier states of hardware that nothing newer is of: of the
+    papers' loads those that were not measured again."""
     found = []
     for file in sorted(folder.glob("*/*.json")):
         result = json.loads(file.read_text(encoding="utf-8"))
         if {"kind", "rows", "machine"} <= set(result):
             found.append((file.parent.name if file.stem == result["kind"] else f"{file.parent.name}_{file.stem}", result))
     have = {(result["kind"], report.hardware(result).split(", compiled")[0]) for _, result in found}
+    measured = [(report.hardware(r).split(", compiled")[0], r["rows"]) for _, r in found if r["kind"] == "papers"]
+    again = {(hardware, row["name"]) for hardware, rows in measured for row in rows}
     for machine, result in earlier.read(folder / "before"):
-        if (result["kind"], report.hardware(result)) not in have:
+        hardware = report.hardware(result)
+        if result["kind"] == "papers" and machine == "h200":
+            rows = [row for row in result["rows"] if (hardware, row["name"]) not in again]
+            found.append((f"{machine}_earlier", {**result, "rows": rows}))
+        elif (result["kind"], hardware) not in have:
             found.append((machine, result))
     if (file := folder / validation_change.RECORD.name).exists():
         record = json.loads(file.read_text(encoding="utf-8"))

@@ -1,0 +1,74 @@
+"""Compiles what a load of ``viscoil bench papers`` needs on an H200, on a machine that has no GPU, into a folder to take there.
+
+Kernels of a step take half a minute to a minute each to compile, and a GPU that is lent by the minute is better used. The
+stand-in driver of machine_code.py takes the place of the real one; the load is built and "run", which compiles everything:
+
+    VISCOIL_THREADS=32 VISCOIL_CACHE=kernels python benchmarks/rehearse.py pbf_million honey
+    VISCOIL_CACHE=kernels viscoil bench papers --loads pbf_million,honey --device cuda      # over there
+
+Found there only with the same sources in the same place, the same minor version of Python, the same packages, and as many
+threads (twice the cores there, or VISCOIL_THREADS): all of them are part of what kernels are found by.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+DRIVER = Path(__file__).with_name("stand_in_driver.c")
+
+
+def pretend() -> None:
+    """Nothing is computed: places stay where they were filled in, and nobody gets into trouble."""
+    import numpy as np
+
+    from viscoil import backend, simulate, transfer, world
+
+    backend.start("cuda")
+    from viscoil.scene import build, fill
+    from viscoil.sph import search
+
+    fill.signed_distance = lambda shape, points, spacing: -np.ones(len(points))
+    build.Built._outside_solids = lambda self, groups, fluids: groups
+    world.World.read_status = lambda self: (None, 0.1)
+    extent: list = []  # of the particles; sums over them give 0, and the number of cells decides which kernels there are
+    fit, start = search.Neighbors.fit, simulate.Simulation.__init__
+    search.Neighbors.fit = lambda self, low, high: fit(self, *(extent or (low, high)))
+
+    def begin(self, *arguments, **more):
+        start(self, *arguments, **more)
+        x = transfer.read(self.world.particles.position)[: self.world.count].reshape(-1, 3)
+        extent[:] = [x.min(axis=0), x.max(axis=0)]
+        self.world.neighbors.fit(None, None)
+
+    simulate.Simulation.__init__ = begin
+
+
+def rehearse(names: list[str]) -> None:
+    """All kernels of the named loads."""
+    pretend()
+    from viscoil.bench import papers
+
+    for name in names:
+        papers.loads()[name]("cuda", None)
+        print(f"{name}: compiled", flush=True)
+
+
+def main() -> None:
+    names = sys.argv[1:]
+    if not names:
+        sys.exit(__doc__)
+    if os.environ.get("MODULES"):
+        rehearse(names)
+        return
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", str(folder / "libcuda.so"), str(DRIVER)], check=True)
+        (folder / "libcuda.so.1").symlink_to("libcuda.so")
+        known = os.environ | {"LD_LIBRARY_PATH": place, "MODULES": place}
+        sys.exit(subprocess.run([sys.executable, __file__, *names], env=known, check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()
