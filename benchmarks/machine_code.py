@@ -58,13 +58,16 @@ def step_once(solver: str, particles: int) -> None:
     sim.solver.step(sim.world, case.dt)
 
 
-def modules(solver: str, particles: int, folder: Path) -> list[Path]:
-    """Files of all modules of a step."""
+def stand_in(folder: Path) -> dict[str, str]:
+    """Environment of a process that finds the stand-in driver, in ``folder``, where a driver would be."""
     subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", str(folder / "libcuda.so"), str(DRIVER)], check=True)
     (folder / "libcuda.so.1").symlink_to("libcuda.so")
-    known = os.environ | {
-        "LD_LIBRARY_PATH": str(folder), "MODULES": str(folder), "VISCOIL_CACHE": str(folder / "cache"),
-    }  # fmt: skip
+    return os.environ | {"LD_LIBRARY_PATH": str(folder), "MODULES": str(folder)}
+
+
+def modules(solver: str, particles: int, folder: Path) -> list[Path]:
+    """Files of all modules of a step."""
+    known = stand_in(folder) | {"VISCOIL_CACHE": str(folder / "cache")}
     subprocess.run([sys.executable, __file__, solver, "--particles", str(particles), "--step"], check=True, env=known)
     return sorted(folder.glob("*.ptx"))
 
