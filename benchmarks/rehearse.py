@@ -1,13 +1,15 @@
-"""Compiles what a load of ``viscoil bench papers`` needs on an H200, on a machine that has no GPU, into a folder to take there.
+"""Compiles what a command needs on an H200, on a machine that has no GPU, into a folder to take there.
 
-Kernels of a step take half a minute to a minute each to compile, and a GPU that is lent by the minute is better used. The
-stand-in driver of machine_code.py takes the place of the real one; the load is built and "run", which compiles everything:
+Kernels of a step take half a minute to compile, and a GPU that is lent by the minute is better used. The stand-in driver of
+machine_code.py takes the place of the real one; the command runs as it would there, which compiles everything, and computes
+nothing, so that what it prints means nothing:
 
-    VISCOIL_THREADS=32 VISCOIL_CACHE=kernels python benchmarks/rehearse.py pbf_million honey
+    VISCOIL_THREADS=32 VISCOIL_CACHE=kernels python benchmarks/rehearse.py bench papers --loads pbf_million,honey --device cuda
     VISCOIL_CACHE=kernels viscoil bench papers --loads pbf_million,honey --device cuda      # over there
 
 Found there only with the same sources in the same place, the same minor version of Python, the same packages, and as many
-threads (twice the cores there, or VISCOIL_THREADS): all of them are part of what kernels are found by.
+threads (twice the cores there, or VISCOIL_THREADS): all of them are part of what kernels are found by. The last line says how
+many kernels were read from their sources: when everything is there, one, which asks the device how it is and is never kept.
 """
 
 import os
@@ -38,6 +40,7 @@ def pretend() -> None:
     search.Neighbors.fit = lambda self, low, high: fit(self, *(extent or (low, high)))
 
     def begin(self, *arguments, **more):
+        extent.clear()  # of the scene before
         start(self, *arguments, **more)
         x = transfer.read(self.world.particles.position)[: self.world.count].reshape(-1, 3)
         extent[:] = [x.min(axis=0), x.max(axis=0)]
@@ -46,25 +49,28 @@ def pretend() -> None:
     simulate.Simulation.__init__ = begin
 
 
-def rehearse(names: list[str]) -> None:
-    """All kernels of the named loads."""
+def rehearse(command: list[str]) -> None:
+    """All kernels of ``command``, a command line of viscoil without its first word."""
     pretend()
-    from viscoil.bench import papers
+    from viscoil import compiler
+    from viscoil.cli import main as viscoil
 
-    for name in names:
-        papers.loads()[name]("cuda", None)
-        print(f"{name}: compiled", flush=True)
+    try:
+        viscoil(command)
+    finally:
+        counts = compiler.counts
+        print(f"{' '.join(command)}: {counts.read} kernels read, {counts.loaded} were there", flush=True)
 
 
 def main() -> None:
-    names = sys.argv[1:]
-    if not names:
+    command = sys.argv[1:]
+    if not command:
         sys.exit(__doc__)
     if os.environ.get("MODULES"):
-        rehearse(names)
+        rehearse(command)
         return
     with tempfile.TemporaryDirectory() as place:
-        done = subprocess.run([sys.executable, __file__, *names], env=stand_in(Path(place)), check=False)
+        done = subprocess.run([sys.executable, __file__, *command], env=stand_in(Path(place)), check=False)
         sys.exit(done.returncode)
 
 

@@ -1,7 +1,11 @@
-"""benchmarks/machine_code.py counts what the inner loops of a disassembly hold."""
+"""benchmarks/machine_code.py counts what the inner loops of a disassembly hold, and compiles steps for a GPU without one."""
 
 import importlib.util
+import re
+import shutil
 from pathlib import Path
+
+import pytest
 
 FILE = Path(__file__).parents[1] / "benchmarks" / "machine_code.py"
 ASSEMBLY = """
@@ -28,8 +32,25 @@ ASSEMBLY = """
 """
 
 
-def test_inner_loops_that_read_memory_are_counted():
+@pytest.fixture
+def machine_code():
     spec = importlib.util.spec_from_file_location("machine_code", FILE)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert list(module.loops(ASSEMBLY)) == [("first", 4, 2, 1)]
+    return module
+
+
+def test_inner_loops_that_read_memory_are_counted(machine_code):
+    assert list(machine_code.loops(ASSEMBLY)) == [("first", 4, 2, 1)]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the stand-in for a driver needs a C compiler")
+@pytest.mark.parametrize("solver", ["pbf", "dcpbd", "pvfs", "iisph"])
+def test_a_step_is_one_graph_of_a_gpu_that_reads_whole_records(machine_code, solver, tmp_path, monkeypatch):
+    """What only GPUs run has to compile on machines without one: all of a step in one kernel, and neighbours by one load."""
+    monkeypatch.delenv("VISCOIL_RECORDS", raising=False)
+    texts = [file.read_text(encoding="utf-8", errors="replace") for file in machine_code.modules(solver, 2000, tmp_path)]
+    steps = [text for text in texts if re.search(r"\.entry _?whole_step", text)]
+    assert len(steps) == 1
+    assert steps[0].count(".entry") > 10
+    assert "ld.global.v4.b32" in steps[0]

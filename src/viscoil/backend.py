@@ -148,8 +148,9 @@ def start(device: str = "auto", threads: int | None = None, profiled: bool = Fal
             # Contracting a*b+c is wanted; no sum depends on threads because sums are ordered by hand.
             fast_math=True,
             kernel_profiler=profiled,
-            # Half of all compile time goes into one pass that LLVM does again: without it steps are as fast on the CPU.
-            cfg_optimization=name != "cpu",
+            # Half of all compile time goes into one pass that LLVM does again: without it steps are as fast on the CPU, and
+            # passes over neighbours have the same instructions on CUDA (benchmarks/machine_code.py). Others have no LLVM.
+            cfg_optimization=name not in ("cpu", "cuda", "amdgpu"),
             **_grid(name),
         )
     _current = Backend(name, count, name != "cpu")
