@@ -31,10 +31,10 @@ def pretend() -> None:
     from viscoil import backend, simulate, transfer, world
 
     backend.start("cuda")
-    from viscoil.scene import build, fill
+    from viscoil.scene import build, emitters, fill
     from viscoil.sph import search
 
-    fill.signed_distance = lambda shape, points, spacing: -np.ones(len(points))
+    fill.signed_distance = emitters.signed_distance = lambda shape, points, spacing: -np.ones(len(points))
     build.Built._outside_solids = lambda self, groups, fluids: groups
     world.World.read_status = lambda self: (None, 0.1)
     extent: list = []  # of the particles; sums over them give 0, and the number of cells decides which kernels there are
@@ -72,13 +72,18 @@ def make_smaller() -> None:
 
 
 def rehearse(command: list[str]) -> None:
-    """All kernels of ``command``, a command line of viscoil without its first word."""
+    """All kernels of ``command``, a command line of viscoil without its first word, or "plain_steps" and its arguments."""
     pretend()
+    from plain_steps import main as plain_steps
+
     from viscoil import compiler
     from viscoil.cli import main as viscoil
 
     try:
-        viscoil(command)
+        if command[0] == "plain_steps":
+            plain_steps(command[1:])
+        else:
+            viscoil(command)
     finally:
         counts = compiler.counts
         print(f"{' '.join(command)}: {counts.read} kernels read, {counts.loaded} were there", flush=True)
