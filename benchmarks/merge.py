@@ -2,8 +2,8 @@
 
     python benchmarks/merge.py benchmarks/results/h200/papers.json new.json more.json
 
-A machine that is lent by the minute measures in pieces. All pieces must be of one kind and from one machine, which is checked; the
-record keeps every piece's command.
+A machine that is lent by the minute measures in pieces. All pieces must be of one kind and from one machine, which is checked;
+the record keeps every piece's command.
 """
 
 import json

@@ -28,27 +28,14 @@ def pretend() -> None:
     """Nothing is computed: places stay where they were filled in, and nobody gets into trouble."""
     import numpy as np
 
-    from viscoil import backend, simulate, transfer, world
+    from viscoil import backend, world
 
     backend.start("cuda")
     from viscoil.scene import build, emitters, fill
-    from viscoil.sph import search
 
     fill.signed_distance = emitters.signed_distance = lambda shape, points, spacing: -np.ones(len(points))
     build.Built._outside_solids = lambda self, groups, fluids: groups
     world.World.read_status = lambda self: (None, 0.1)
-    extent: list = []  # of the particles; sums over them give 0, and the number of cells decides which kernels there are
-    fit, start = search.Neighbors.fit, simulate.Simulation.__init__
-    search.Neighbors.fit = lambda self, low, high: fit(self, *(extent or (low, high)))
-
-    def begin(self, *arguments, **more):
-        extent.clear()  # of the scene before
-        start(self, *arguments, **more)
-        x = transfer.read(self.world.particles.position)[: self.world.count].reshape(-1, 3)
-        extent[:] = [x.min(axis=0), x.max(axis=0)]
-        self.world.neighbors.fit(None, None)
-
-    simulate.Simulation.__init__ = begin
     make_smaller()
 
 

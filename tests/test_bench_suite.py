@@ -309,6 +309,8 @@ def test_threads_are_compared_and_sizes_measured(monkeypatch, tmp_path, result):
     assert store.read(tmp_path / "scaling.json") == found and len(asked) == 2
     assert found["command"] == "viscoil bench scaling --device cpu --solver pbf --particles 500 --thread-particles 800"
     assert report.speed_ups(found["rows"]) == {"pbf": {1: 1.0, 2: 2.0}}
+    again = scaling.main(["pbf"], "cpu", None, None, [], thread_particles=800, counts=[1, 4])
+    assert report.speed_ups(again["rows"]) == {"pbf": {1: 1.0, 4: 4.0}} and again["command"].endswith(" --thread-counts 1,4")
     (row,) = [row for row in found["rows"] if row["what"] == "sizes"]
     assert row["cost_ns"] == pytest.approx(1e6 * row["step_ms"] / (4 * row["particles"])) and row["memory"]["bytes"] > 0
     monkeypatch.setattr(scaling.subprocess, "run", lambda c, **o: subprocess.CompletedProcess(c, 1, "", "it broke"))

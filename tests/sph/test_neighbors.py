@@ -1,12 +1,15 @@
 """The neighbour search against brute force, wherever particles can be."""
 
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from kit import differences, lattice, make_particles, periodic_box, search
+from viscoil import backend
 from viscoil.errors import SceneError
+from viscoil.sph.finding import levels
 from viscoil.sph.search import CELLS_PER_PARTICLE, Neighbors, list_width, pieces_of
 
 R = 0.1
@@ -183,6 +186,17 @@ def test_multiples_change_no_neighbours(multiple):
     assert np.array_equal(number, expected_number)
     for i in range(len(x)):
         assert set(index[i, : number[i]]) == set(expected[i, : number[i]])
+
+
+@pytest.mark.parametrize("capacity", [2_000, 150_000, 400_000])
+def test_a_gpus_program_does_not_depend_on_where_the_fluid_is(monkeypatch, capacity):
+    monkeypatch.setattr(backend, "current", lambda: SimpleNamespace(is_gpu=True, device="vulkan"))
+    neighbors = Neighbors(R, 30, capacity)
+    before = neighbors.scan_depth
+    neighbors.fit(np.zeros(3), np.full(3, 1e4 * R))
+    cells = np.prod(neighbors.dims)
+    assert cells > min(capacity, 30_000) and neighbors.scan_depth == before
+    assert cells + 1 <= 256 ** levels(before), "the scan is not deep enough"
 
 
 def test_a_list_of_more_entries_than_an_array_can_have_is_split():

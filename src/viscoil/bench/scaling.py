@@ -117,15 +117,18 @@ def main(
     sizes: list[int] | None = None,
     largest: bool = False,
     thread_particles: int = THREAD_PARTICLES,
+    counts: list[int] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Sizes, and on a CPU threads as well; ``json`` is written after every row."""
+    """Sizes, and on a CPU ``counts`` of threads as well; ``json`` is written after every row."""
     running = backend.start(device, threads)
     names = solvers or list(CASES)
-    result = store.opened("scaling", _command(solvers, sizes, largest, thread_particles, threads), copy=limits.copying())
+    result = store.opened(
+        "scaling", _command(solvers, sizes, largest, thread_particles, counts, threads), copy=limits.copying()
+    )
     sources = [size_rows(names, sizes, largest, device, threads, say)]
     if thread_particles and not running.is_gpu:
-        sources.insert(0, thread_rows(names, thread_particles, thread_counts(), say))
+        sources.insert(0, thread_rows(names, thread_particles, counts or thread_counts(), say))
     for source in sources:
         for row in source:
             result["rows"].append(row)
@@ -135,11 +138,13 @@ def main(
 
 
 def _command(
-    solvers: list[str] | None, sizes: list[int] | None, largest: bool, thread_particles: int, threads: int | None
-) -> str:
+    solvers: list[str] | None, sizes: list[int] | None, largest: bool, thread_particles: int, counts: list[int] | None,
+    threads: int | None,
+) -> str:  # fmt: skip
     parts = ["viscoil bench scaling", f"--device {backend.current().device}"]
     parts += [f"--solver {','.join(solvers)}"] if solvers else []
     parts += [f"--particles {','.join(map(str, sizes))}"] if sizes is not None else []
     parts += ["--largest"] if largest else []
     parts += [f"--thread-particles {thread_particles}"] if thread_particles != THREAD_PARTICLES else []
+    parts += [f"--thread-counts {','.join(map(str, counts))}"] if counts else []
     return " ".join(parts + ([f"--threads {threads}"] if threads else []))

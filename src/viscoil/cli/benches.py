@@ -113,6 +113,7 @@ def papers(*, loads: str = "", files: Files | None = None, machine: Machine | No
 )
 def scaling(
     *, solver: str = "all", particles: str = "", largest: bool = False, thread_particles: int = 100_000,
+    thread_counts: str = "",
     files: Files | None = None, machine: Machine | None = None,
 ) -> int:  # fmt: skip
     """How cost grows with particles, up to what fits the device, and how it falls with the threads of a CPU.
@@ -127,10 +128,14 @@ def scaling(
         Also 100 million of pbf and 50 million of dcpbd, or as many as fit.
     thread_particles
         Particles of the comparison of threads, on CPUs; 0: no such comparison.
+    thread_counts
+        Numbers of threads to compare, separated by commas; left out: 1, 2, 4 … up to twice the cores.
     """
     from viscoil.cli import measuring
 
-    return measuring.scaling(solver, particles, largest, thread_particles, files or Files(), machine or Machine())
+    return measuring.scaling(
+        solver, particles, largest, thread_particles, thread_counts, files or Files(), machine or Machine()
+    )
 
 
 @bench.command(help_epilogue="Examples:\n  viscoil bench peers --threads 2\n  viscoil bench peers --quick --json peers.json")

@@ -27,8 +27,8 @@ def _some_of(text: str, known: list[str], option: str, what: str = "") -> list[s
     return names
 
 
-def _counts(text: str) -> list[int] | None:
-    """Particle counts separated by commas; none: an empty list; "": as the command chooses."""
+def _counts(text: str, option: str = "--particles") -> list[int] | None:
+    """Counts separated by commas; none: an empty list; "": as the command chooses."""
     if not text:
         return None
     if text == "none":
@@ -38,7 +38,8 @@ def _counts(text: str) -> list[int] | None:
     except ValueError:
         counts = [0]
     if min(counts) < 1:
-        raise SceneError(f'--particles: expected counts separated by commas, e.g. 20000,100000; got "{text}"')
+        example = "20000,100000" if option == "--particles" else "1,4,16"
+        raise SceneError(f'{option}: expected counts separated by commas, e.g. {example}; got "{text}"')
     return counts
 
 
@@ -124,7 +125,9 @@ def papers(loads: str, files: Any, machine: Any) -> int:
     return _show(bench.main(names, machine.device, machine.threads, files.json, say=_aside), files.plot)
 
 
-def scaling(solver: str, particles: str, largest: bool, thread_particles: int, files: Any, machine: Any) -> int:
+def scaling(
+    solver: str, particles: str, largest: bool, thread_particles: int, thread_counts: str, files: Any, machine: Any
+) -> int:  # fmt: skip
     """Threads and sizes."""
     counts = _counts(particles)
     _check(files, machine)
@@ -134,7 +137,7 @@ def scaling(solver: str, particles: str, largest: bool, thread_particles: int, f
     names = _some_of(solver, list(cases.CASES), "--solver", "solver")
     result = bench.main(
         None if solver == "all" else names, machine.device, machine.threads, files.json, counts, largest, thread_particles,
-        say=_aside,
+        _counts(thread_counts, "--thread-counts"), say=_aside,
     )  # fmt: skip
     return _show(result, files.plot)
 

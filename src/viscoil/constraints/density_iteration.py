@@ -29,6 +29,7 @@ from viscoil.solids.clusters import Clusters, note_touch
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import Records, put_fourth, put_record, record
+from viscoil.sph.sums import block_size
 
 
 @qd.func
@@ -99,7 +100,7 @@ def weigh(
 
     ``hurried``: with momentum, see acceleration.py; ``pressure`` is its memory, ``used[0]`` counts the step's iterations.
     ``full`` = padded(n · team): nobody may leave before a team's sums."""
-    qd.loop_config(block_dim=256)  # twice the usual: fewer rounds per thread leave fewer of them idle at the end
+    qd.loop_config(block_dim=qd.static(block_size(team)))
     for t in range(full):
         i = qd.min(t // team, n - 1)
         moves = p.inverse_mass[i] > 0.0

@@ -33,7 +33,7 @@ from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, 
 from viscoil.sph.descent import strides
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import Records, put_velocity, rounded
-from viscoil.sph.sums import Sums, chunk_totals, grand_total, hand_in, is_last, on_gpu, workers
+from viscoil.sph.sums import Sums, block_size, chunk_totals, grand_total, hand_in, is_last, on_gpu, workers
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def bulk_pressures(
                     q *= divergence(i, near.count[i], u, x, p, near, torus, h, 0, 1, uniform, periodic)
             s.bulk[i] = q
     else:
-        qd.loop_config(block_dim=256)
+        qd.loop_config(block_dim=qd.static(block_size(team)))
         for t in range(full):  # nobody may leave before the sums of the teams
             i = qd.min(t // team, n - 1)
             q = 0.0
@@ -158,9 +158,7 @@ def _drag(
     """Friction of the velocities u, which are those of the records where these are read."""
     drag = vec3(0.0)
     if qd.static(packed):
-        drag = friction_by_records(
-            i, count, r, p.volume[i], near, h, c.pairs[0], s.viscosity, s.bulk, member, team, even
-        )
+        drag = friction_by_records(i, count, r, p.volume[i], near, h, c.pairs[0], s.viscosity, s.bulk, member, team, even)
     else:
         drag = friction(
             i, count, u, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, member, team, uniform, even, periodic
@@ -175,7 +173,7 @@ def residuals(
     uniform: qd.template(), even: qd.template(), periodic: qd.template(), packed: qd.template() = False,
 ):  # fmt: skip
     """r = b − A u and z = w r, and the terms of γ = r·z. ``full`` as in :func:`bulk_pressures`."""
-    qd.loop_config(block_dim=256)  # what hand_in adds up
+    qd.loop_config(block_dim=qd.static(block_size(team)))  # what hand_in adds up
     for t in range(full):
         i = qd.min(t // team, n - 1)
         w = p.inverse_mass[i]
@@ -193,7 +191,7 @@ def residuals(
             s.search[i] = _searched(z, packed)
             s.direction[i] = vec3(0.0)
             s.direction_image[i] = vec3(0.0)
-        hand_in(t, n * team, account, sums)
+        hand_in(t, n * team, account, sums, qd.static(block_size(team)))
     chunk_totals(n * team, sums)
 
 
@@ -208,10 +206,11 @@ def _searched(z: vec3, packed: qd.template()) -> vec3:
 
 @qd.func
 def _steer(
-    worker: qd.i32, left: Flag, terms: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums, coupled: qd.template()
-):
+    worker: qd.i32, left: Flag, terms: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums, coupled: qd.template(),
+    team: qd.template(),
+):  # fmt: skip
     """γ, δ → α, β by a team. Stops when √(γ/γ₀) is below the tolerance, or when nothing can be gained."""
-    total = grand_total(worker, terms, sums)
+    total = grand_total(worker, terms, sums, qd.static(block_size(team)), qd.static(block_size(team)))
     if worker == 0:
         gamma = total[0]
         delta = total[1]
@@ -238,9 +237,7 @@ def image_of(
     c: ProjectionNumbers, s: Projection, uniform: qd.template(), even: qd.template(), periodic: qd.template(),
 ) -> vec3:  # fmt: skip
     """(A d)_i of a moving particle; the bulk pressures of d are known."""
-    drag = friction(
-        i, near.count[i], d, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, 0, 1, uniform, even, periodic
-    )
+    drag = friction(i, near.count[i], d, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, 0, 1, uniform, even, periodic)
     return d[i] / p.inverse_mass[i] - dt * drag
 
 
@@ -253,7 +250,7 @@ def images(
     """A z, and the terms of γ = r·z, δ = z·A z and z·z/w; what of γ is due to bodies is not among them.
 
     ``steered``: α and β as well. On a GPU the last block that hands in its terms finds them, which saves a kernel."""
-    qd.loop_config(block_dim=256)  # what hand_in adds up
+    qd.loop_config(block_dim=qd.static(block_size(team)))  # what hand_in adds up
     for t in range(full):
         i = qd.min(t // team, n - 1)
         w = p.inverse_mass[i]
@@ -271,22 +268,24 @@ def images(
                     own = allowed(s.residual[i], s.normal[i], s.held[i])
                     account[0] = w * own.dot(own)
             s.image[i] = image
-        hand_in(t, n * team, account, sums)
+        hand_in(t, n * team, account, sums, qd.static(block_size(team)))
         if qd.static(steered and on_gpu()):  # noqa: SIM102 (decided when compiled)
-            if is_last(t, n * team, sums) == 1:
-                _steer(t % 256, left, n * team, c, s, sums, coupled)
+            if is_last(t, n * team, sums, qd.static(block_size(team))) == 1:
+                _steer(t % qd.static(block_size(team)), left, n * team, c, s, sums, coupled, team)
     chunk_totals(n * team, sums)
     if qd.static(steered and not on_gpu()):
         for worker in range(1):
-            _steer(worker, left, n * team, c, s, sums, coupled)
+            _steer(worker, left, n * team, c, s, sums, coupled, team)
 
 
 @qd.func(requires_top_level=True)
-def begin_round(left: Flag, terms: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums, coupled: qd.template()):
+def begin_round(
+    left: Flag, terms: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums, coupled: qd.template(), team: qd.template()
+):
     """γ of the ``terms`` that :func:`residuals` handed in, and how many iterations this round may take: its share."""
     qd.loop_config(block_dim=256)
     for worker in range(qd.static(workers())):
-        total = grand_total(worker, terms, sums)
+        total = grand_total(worker, terms, sums, qd.static(block_size(team)))
         if worker == 0:
             gamma = total[0]
             if qd.static(coupled):

@@ -51,7 +51,7 @@ from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbe
 from viscoil.sph.finding import Cells, SearchNumbers, search
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import allocate_records
-from viscoil.sph.sums import Sums, allocate_sums, padded, total_on_host
+from viscoil.sph.sums import Sums, allocate_sums, block_size, padded, total_on_host
 from viscoil.steps.spreading import SpreadingNumbers
 from viscoil.units import Count, Quantity, Slider
 
@@ -102,7 +102,7 @@ def _whole_step(
     k = values_of(numbers)
     n = k.count
     full = padded(n)
-    shared = padded(n * team)
+    shared = padded(n * team, qd.static(block_size(team)))
     nobody_nearby(s.nearby)
     predict(p, k, n, full, torus, solids, parts, b, e, s, v, coupled, mix, periodic)
     search(cells, torus, s.predicted, p.position, p.id, p.inverse_mass, n, sk.reach2, near, periodic, depth)

@@ -47,7 +47,7 @@ from viscoil.solids.teams import end_of
 from viscoil.solvers.solver import StepNumbers, StepValues, values_of
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import Records, put_place, put_velocity
-from viscoil.sph.sums import Sums, grand_total, on_gpu, padded, workers
+from viscoil.sph.sums import Sums, block_size, grand_total, on_gpu, padded, workers
 from viscoil.steps.integrate import moved
 
 
@@ -173,7 +173,7 @@ def begin(
         fit_and_stiffen(s.predicted, v.search, torus, b, periodic)
     if qd.static(packed):
         pack_search(n, v, s.records)
-    begin_round(left, n * team, c, v, sums, coupled)
+    begin_round(left, n * team, c, v, sums, coupled, team)
 
 
 @qd.func(requires_top_level=True)
@@ -296,7 +296,7 @@ def gradients_stage(
     """One round of the velocity projection by conjugate gradients: u* → u**."""
     k = values_of(numbers)
     n = k.count
-    full = padded(n * team)
+    full = padded(n * team, qd.static(block_size(team)))
     begin(
         left, p, k, n, full, near, torus, m, c, solids, parts, bodies, b, s, v, rows, sums, coupled, mix, team, uniform, even,
         periodic, packed,

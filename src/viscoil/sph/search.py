@@ -16,6 +16,8 @@ from viscoil.transfer import read, write
 CELLS_PER_PARTICLE = 2  # upper bound of the torus size; cells hold about ten particles, so most stay empty
 FEWEST_CELLS = 3  # per axis
 LARGEST_TORUS = 256**3  # the device scan is compiled for this many cells
+SMALL_TORUS = 256**2  # fewer need one level less of it
+FEW = 300_000  # particles that get along with so few: five or more in a cell
 MOST_ELEMENTS = 2**31 - 1  # of an array
 
 
@@ -98,7 +100,9 @@ class Neighbors:
             column=_constant(capacity if gpu else 1),
             width=_constant(self._width),
         )
-        self._table = min(max(4096, CELLS_PER_PARTICLE * capacity), LARGEST_TORUS - 1)
+        # As many as may be needed, not as are used now: what the scan of these takes is compiled into steps.
+        most = SMALL_TORUS - 1 if gpu and capacity < FEW else LARGEST_TORUS
+        self._table = min(max(4096, CELLS_PER_PARTICLE * capacity), most - 1)
         self.cells = Cells(
             cell=allocate_array(qd.i32, capacity),
             slot=allocate_array(qd.i32, capacity),
@@ -198,7 +202,7 @@ class Neighbors:
             return more
         if self.recorded and backend.current().device == "cuda":
             more += STAGED * next((size for size in BASKETS if self._width <= size), BASKETS[-1])
-        return more + (2 if np.prod(self.dims) < 256**2 - 1 else 3)
+        return more + (2 if self._table < SMALL_TORUS - 1 else 3)
 
     def to_numpy(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """(neighbours of each particle (n,), their indices (n, width)); entries beyond the count are set to 0."""
