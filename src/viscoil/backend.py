@@ -33,6 +33,7 @@ class Backend:
 
 _current: Backend | None = None
 _counters: list[Any] = []
+_constants: dict[int, int] = {}
 
 
 def _arch(name: str) -> Any:
@@ -182,6 +183,15 @@ def loop_counter(depth: int = 0) -> Any:
         counter.fill(1)
         _counters.append(counter)
     return _counters[depth]
+
+
+def constant(value: int) -> int:
+    """The one object for a number that kernels are compiled for.
+
+    A launch is recognised by the identity of its arguments. Python makes a new object for every number beyond 256 that it works
+    out: a kernel that is handed one puts its arguments together anew in every step, and remembers every one of them for good.
+    """
+    return _constants.setdefault(value, value)
 
 
 def free_memory() -> int | None:

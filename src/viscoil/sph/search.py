@@ -202,7 +202,7 @@ class Neighbors:
             return more
         if self.recorded and backend.current().device == "cuda":
             more += STAGED * next((size for size in BASKETS if self._width <= size), BASKETS[-1])
-        return more + (2 if self._table < SMALL_TORUS - 1 else 3)
+        return backend.constant(more + (2 if self._table < SMALL_TORUS - 1 else 3))
 
     def to_numpy(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """(neighbours of each particle (n,), their indices (n, width)); entries beyond the count are set to 0."""
