@@ -290,15 +290,7 @@ class Simulation:
         while True:
             world.remember()
             world.reset_status()
-            for k in range(steps * parts):
-                begin, world.part = world.time + k * dt / parts, k
-                if world.solids.moving:
-                    world.solids.place(begin, begin + dt / parts)
-                if world.count:
-                    self.solver.step(world, dt / parts)
-                world.solids.commit(begin, begin + dt / parts)
-                if (k + 1) % parts == 0 and self._led_until >= begin + dt / parts - dt:
-                    lead(world.particles, world.count, begin + dt / parts)
+            self._launch(dt / parts, steps, parts)
             needed, short = world.neighbors.overflow(), self.solver.short_of_room()
             if needed or short:
                 self._go_back()
@@ -322,6 +314,23 @@ class Simulation:
         world.time += steps * dt
         self._warn_about_speed(dt / parts)
         self._after_steps(steps * parts)
+
+    def _launch(self, dt: float, steps: int, parts: int) -> None:
+        """``steps`` steps of ``parts`` parts each, of ``dt`` [s]."""
+        world = self.world
+        if not world.solids.moving and self._led_until < world.time:  # nothing for the host to do in between
+            if world.count:
+                self.solver.steps(world, dt, steps * parts)
+            return
+        for k in range(steps * parts):
+            begin, world.part = world.time + k * dt, k
+            if world.solids.moving:
+                world.solids.place(begin, begin + dt)
+            if world.count:
+                self.solver.step(world, dt)
+            world.solids.commit(begin, begin + dt)
+            if (k + 1) % parts == 0 and self._led_until >= begin + (1 - parts) * dt:
+                lead(world.particles, world.count, begin + dt)
 
     def _go_back(self) -> None:
         """As it was before the steps; who has left a nozzle's pipe since is led again."""

@@ -134,6 +134,13 @@ def write(array: Any, values: Any, offset: int = 0, count: int | None = None) ->
             _send(array, piece, offset + begin)
 
 
+def take(array: Any) -> np.ndarray:
+    """What counters hold, which then begin at zero again; waits for the device."""
+    values = read(array)
+    write(array, np.zeros_like(values))
+    return values
+
+
 _WAY: dict[tuple[str, int], Any] = {}  # nozzles emit every few steps: memory on the way to the device is kept
 
 

@@ -8,14 +8,15 @@ import quadrants as qd
 from viscoil import native
 from viscoil.constraints.density import DensityNumbers, corrections, multipliers
 from viscoil.particles import Floats, Ints, Particles, Vectors
-from viscoil.sph.finding import Cells, SearchNumbers, count_cells, list_neighbors, prefix_sum, sort_cells
+from viscoil.sph.finding import Cells, SearchNumbers, cells_to_scan, count_cells, list_neighbors, prefix_sum, sort_cells
 from viscoil.sph.neighbors import NeighborList, Torus
 
 
 @qd.kernel(graph=True, fastcache=True)
 def _sort(cells: Cells, torus: Torus, position: Vectors, ids: Ints, n: qd.i32, depth: qd.Template):
+    scanned = cells_to_scan(torus)
     count_cells(cells, torus, position, n)
-    prefix_sum(cells, torus, depth)
+    prefix_sum(cells, torus, scanned, depth)
     sort_cells(cells, position, ids, n, depth)
 
 

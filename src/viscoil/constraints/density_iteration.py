@@ -39,8 +39,10 @@ def length_of(x: Vectors) -> qd.i32:
 
 
 @qd.func(requires_top_level=True)
-def begin_halves(x: Vectors, half: Ints, r: Records, n: qd.i32, iterations: qd.i32, packed: qd.template()):
-    """Places lie in the first half; copied so that ``iterations`` shifts end there as well."""
+def begin_halves(
+    left: Flag, x: Vectors, half: Ints, used: Ints, r: Records, n: qd.i32, iterations: qd.i32, packed: qd.template()
+):
+    """Places lie in the first half; copied so that ``iterations`` shifts, all still to do, end there as well."""
     for i in range(n):
         if iterations % 2 == 1:
             x[length_of(x) + i] = x[i]
@@ -48,6 +50,8 @@ def begin_halves(x: Vectors, half: Ints, r: Records, n: qd.i32, iterations: qd.i
             put_record(r, iterations % 2 * length_of(x) + i, x[i], 0.0)
         if i == 0:
             half[0] = iterations % 2
+            left[()] = iterations
+            used[0] = 0
 
 
 @qd.func(requires_top_level=True)

@@ -110,18 +110,19 @@ def friction(
 # --- the same where all have one volume, from records of a place and a velocity each ---------------------------------------
 @qd.func
 def divergence_by_records(
-    i: qd.i32, count: qd.i32, r: Records, volume: qd.f32, near: NeighborList, h: qd.f32, member: qd.i32, team: qd.template()
-) -> qd.f32:
-    """:func:`divergence`."""
+    i: qd.i32, count: qd.i32, r: Records, first: qd.i32, volume: qd.f32, near: NeighborList, h: qd.f32, member: qd.i32,
+    team: qd.template(),
+) -> qd.f32:  # fmt: skip
+    """:func:`divergence`; the record of particle j is that at ``first`` + j."""
     total = 0.0
-    own = bits_of(record(r, i))
+    own = bits_of(record(r, first + i))
     xi = aligned(own[0], own[1])
     ui = velocity_in(own[2], own[3])
     unit = unit_of(h)
     for turn in range(turns(count, team)):
         some = fetch_share(near, i, count, turn, member, team, False)
         for lane in qd.static(range(lanes())):
-            other = bits_of(record(r, some[lane]))
+            other = bits_of(record(r, first + some[lane]))
             d = apart(xi, aligned(other[0], other[1]), unit)
             total += cubic_gradient(d.dot(d), h) * d.dot(velocity_in(other[2], other[3]) - ui)
     return volume * team_sum(total, team)
@@ -129,12 +130,12 @@ def divergence_by_records(
 
 @qd.func
 def friction_by_records(
-    i: qd.i32, count: qd.i32, r: Records, volume: qd.f32, near: NeighborList, h: qd.f32, c: qd.f32, viscosity: Floats,
-    bulk: Floats, member: qd.i32, team: qd.template(), even: qd.template(),
+    i: qd.i32, count: qd.i32, r: Records, first: qd.i32, volume: qd.f32, near: NeighborList, h: qd.f32, c: qd.f32,
+    viscosity: Floats, bulk: Floats, member: qd.i32, team: qd.template(), even: qd.template(),
 ) -> vec3:  # fmt: skip
-    """:func:`friction`."""
+    """:func:`friction`; ``first`` as in :func:`divergence_by_records`."""
     total = vec3(0.0)
-    own = bits_of(record(r, i))
+    own = bits_of(record(r, first + i))
     xi = aligned(own[0], own[1])
     ui = velocity_in(own[2], own[3])
     unit = unit_of(h)
@@ -146,7 +147,7 @@ def friction_by_records(
         some = fetch_share(near, i, count, turn, member, team, False)
         for lane in qd.static(range(lanes())):
             j = some[lane]
-            other = bits_of(record(r, j))
+            other = bits_of(record(r, first + j))
             d = apart(xi, aligned(other[0], other[1]), unit)
             r2 = d.dot(d)
             if qd.static(not even):

@@ -18,9 +18,10 @@ tangential part is (wall_friction.py). That takes rows and columns out of the sy
 round whoever a wall would have to pull is let go, whoever would enter one is held, and the solver goes on from where it was:
 an active set. Bodies that fluid can move are unknowns as well (``coupled``, body_projection.py).
 
-Where GPUs read neighbours as records (``packed``, sph/records.py), record i holds the place and the velocity that a pass is
-about, rounded to fit into 16 bytes: a pass takes as long as the bytes it fetches. Search directions are rounded as they are
-found, so that everybody works with the same ones: the preconditioner is then masses, but for 4e-6.
+Where GPUs read neighbours as records (``packed``, sph/records.py), those hold the place and the velocity that a pass is about,
+rounded to fit into 16 bytes: a pass takes as long as the bytes it fetches. The first half of them has velocities u, the second
+search directions z, so that whoever finds the first z from its neighbours' u can write it down at once. Search directions are
+rounded as they are found, so that everybody works with the same ones: the preconditioner is then masses, but for 4e-6.
 """
 
 from dataclasses import dataclass
@@ -122,9 +123,9 @@ def remember(
 def bulk_pressures(
     u: Vectors, p: Particles, x: Vectors, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus, h: qd.f32, k: Substances,
     s: Projection, r: Records, team: qd.template(), uniform: qd.template(), periodic: qd.template(),
-    packed: qd.template() = False,
+    packed: qd.template() = False, searching: qd.template() = True,
 ):  # fmt: skip
-    """q_i = b ν_i div u_i. ``full`` = padded(n · team), made once for all passes."""
+    """q_i = b ν_i div u_i. ``full`` = padded(n · team), made once for all passes. ``searching``: u is the search direction."""
     if qd.static(team == 1 and not packed):
         for i in range(n):
             q = 0.0
@@ -142,7 +143,7 @@ def bulk_pressures(
                 q = k.bulk[p.material[i]] * qd.max(s.viscosity[i], 0.0)
             count = qd.select(q > 0.0, near.count[i], 0)
             if qd.static(packed):
-                q *= divergence_by_records(i, count, r, p.volume[i], near, h, t % team, team)
+                q *= divergence_by_records(i, count, r, _half(r, searching), p.volume[i], near, h, t % team, team)
             else:
                 q *= divergence(i, count, u, x, p, near, torus, h, t % team, team, uniform, periodic)
             if t < n * team and t % team == 0:
@@ -150,15 +151,26 @@ def bulk_pressures(
 
 
 @qd.func
+def _half(r: Records, searching: qd.template()) -> qd.i32:
+    """The first record with a search direction, or with a velocity."""
+    first = 0
+    if qd.static(searching):
+        first = r.words.shape[0] // 4  # a record is two words
+    return first
+
+
+@qd.func
 def _drag(
     i: qd.i32, count: qd.i32, u: Vectors, x: Vectors, p: Particles, near: NeighborList, torus: Torus, h: qd.f32,
     c: ProjectionNumbers, s: Projection, r: Records, member: qd.i32, team: qd.template(), uniform: qd.template(),
-    even: qd.template(), periodic: qd.template(), packed: qd.template(),
+    even: qd.template(), periodic: qd.template(), packed: qd.template(), searching: qd.template(),
 ) -> vec3:  # fmt: skip
     """Friction of the velocities u, which are those of the records where these are read."""
     drag = vec3(0.0)
     if qd.static(packed):
-        drag = friction_by_records(i, count, r, p.volume[i], near, h, c.pairs[0], s.viscosity, s.bulk, member, team, even)
+        drag = friction_by_records(
+            i, count, r, _half(r, searching), p.volume[i], near, h, c.pairs[0], s.viscosity, s.bulk, member, team, even
+        )
     else:
         drag = friction(
             i, count, u, x, p, near, torus, h, c.pairs[0], s.viscosity, s.bulk, member, team, uniform, even, periodic
@@ -168,17 +180,18 @@ def _drag(
 
 @qd.func(requires_top_level=True)
 def residuals(
-    p: Particles, x: Vectors, n: qd.i32, full: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32,
-    c: ProjectionNumbers, s: Projection, r: Records, sums: Sums, coupled: qd.template(), team: qd.template(),
-    uniform: qd.template(), even: qd.template(), periodic: qd.template(), packed: qd.template() = False,
+    left: Flag, rounds_left: Flag, p: Particles, x: Vectors, n: qd.i32, full: qd.i32, dt: qd.f32, near: NeighborList,
+    torus: Torus, h: qd.f32, c: ProjectionNumbers, s: Projection, r: Records, sums: Sums, coupled: qd.template(),
+    team: qd.template(), uniform: qd.template(), even: qd.template(), periodic: qd.template(), packed: qd.template() = False,
 ):  # fmt: skip
-    """r = b − A u and z = w r, and the terms of γ = r·z. ``full`` as in :func:`bulk_pressures`."""
+    """r = b − A u and z = w r, and the terms of γ = r·z, with which the round begins unless bodies have a say in γ as well.
+    ``full`` as in :func:`bulk_pressures`."""
     qd.loop_config(block_dim=qd.static(block_size(team)))  # what hand_in adds up
     for t in range(full):
         i = qd.min(t // team, n - 1)
         w = p.inverse_mass[i]
         count = qd.select(w > 0.0, near.count[i], 0)
-        drag = _drag(i, count, s.u, x, p, near, torus, h, c, s, r, t % team, team, uniform, even, periodic, packed)
+        drag = _drag(i, count, s.u, x, p, near, torus, h, c, s, r, t % team, team, uniform, even, periodic, packed, False)
         account = vec3(0.0)
         if t < n * team and t % team == 0:
             rest = vec3(0.0)
@@ -189,10 +202,19 @@ def residuals(
                 account[0] = z.dot(z) / w  # z·r, but that would drown in what walls take from held particles
             s.residual[i] = rest
             s.search[i] = _searched(z, packed)
+            if qd.static(packed):
+                put_velocity(r, _half(r, True) + i, s.search[i])
             s.direction[i] = vec3(0.0)
             s.direction_image[i] = vec3(0.0)
         hand_in(t, n * team, account, sums, qd.static(block_size(team)))
+        if qd.static(on_gpu() and not coupled):  # noqa: SIM102 (decided when compiled)
+            if is_last(t, n * team, sums, qd.static(block_size(team))) == 1:
+                size = qd.static(block_size(team))
+                _begin(t % size, left, rounds_left, n * team, c, s, sums, coupled, team, size)
     chunk_totals(n * team, sums)
+    if qd.static(not on_gpu() and not coupled):
+        for worker in range(1):
+            _begin(worker, left, rounds_left, n * team, c, s, sums, coupled, team, 1)
 
 
 @qd.func
@@ -255,7 +277,7 @@ def images(
         i = qd.min(t // team, n - 1)
         w = p.inverse_mass[i]
         count = qd.select(w > 0.0, near.count[i], 0)
-        drag = _drag(i, count, s.search, x, p, near, torus, h, c, s, r, t % team, team, uniform, even, periodic, packed)
+        drag = _drag(i, count, s.search, x, p, near, torus, h, c, s, r, t % team, team, uniform, even, periodic, packed, True)
         account = vec3(0.0)
         if t < n * team and t % team == 0:
             image = vec3(0.0)
@@ -278,26 +300,37 @@ def images(
             _steer(worker, left, n * team, c, s, sums, coupled, team)
 
 
+@qd.func
+def _begin(
+    worker: qd.i32, left: Flag, rounds_left: Flag, terms: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums,
+    coupled: qd.template(), team: qd.template(), together: qd.template(),
+):  # fmt: skip
+    """γ of the ``terms`` that :func:`residuals` handed in, and how many iterations this round may take: its share. By as many
+    threads ``together``."""
+    total = grand_total(worker, terms, sums, qd.static(block_size(team)), together)
+    if worker == 0:
+        gamma = total[0]
+        if qd.static(coupled):
+            gamma += s.scalars[5]
+        if s.progress[2] == 0:
+            s.scalars[3] = gamma
+            s.progress[0] = 0
+        s.scalars[0] = gamma
+        s.scalars[1] = 0.0
+        s.progress[2] += 1
+        rounds_left[()] = c.rounds[0] - s.progress[2]
+        budget = (c.iterations[0] * s.progress[2] + c.rounds[0] - 1) // c.rounds[0] - s.progress[0]
+        left[()] = qd.select(gamma > c.tolerance[0] * c.tolerance[0] * s.scalars[3], qd.max(budget, 0), 0)
+
+
 @qd.func(requires_top_level=True)
-def begin_round(
-    left: Flag, terms: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums, coupled: qd.template(), team: qd.template()
+def begin_with_bodies(
+    left: Flag, rounds_left: Flag, terms: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums, team: qd.template()
 ):
-    """γ of the ``terms`` that :func:`residuals` handed in, and how many iterations this round may take: its share."""
+    """The round begins once it is known what bodies add to γ."""
     qd.loop_config(block_dim=256)
     for worker in range(qd.static(workers())):
-        total = grand_total(worker, terms, sums, qd.static(block_size(team)))
-        if worker == 0:
-            gamma = total[0]
-            if qd.static(coupled):
-                gamma += s.scalars[5]
-            if s.progress[2] == 0:
-                s.scalars[3] = gamma
-                s.progress[0] = 0
-            s.scalars[0] = gamma
-            s.scalars[1] = 0.0
-            s.progress[2] += 1
-            budget = (c.iterations[0] * s.progress[2] + c.rounds[0] - 1) // c.rounds[0] - s.progress[0]
-            left[()] = qd.select(gamma > c.tolerance[0] * c.tolerance[0] * s.scalars[3], qd.max(budget, 0), 0)
+        _begin(worker, left, rounds_left, terms, c, s, sums, True, team, 256)
 
 
 @qd.func
@@ -322,15 +355,15 @@ def advance(p: Particles, n: qd.i32, s: Projection, r: Records, packed: qd.templ
     for i in range(n):
         advance_one(i, p, s, packed)
         if qd.static(packed):
-            put_velocity(r, i, s.search[i])
+            put_velocity(r, _half(r, True) + i, s.search[i])
 
 
 @qd.func(requires_top_level=True)
 def pack_search(n: qd.i32, s: Projection, r: Records):
-    """Search directions are what the next passes are about. Those that were made rigid since are rounded here."""
+    """Search directions that were made rigid since they were found."""
     for i in range(n):
         s.search[i] = rounded(s.search[i])
-        put_velocity(r, i, s.search[i])
+        put_velocity(r, _half(r, True) + i, s.search[i])
 
 
 @qd.func(requires_top_level=True)

@@ -30,7 +30,6 @@ from viscoil.solvers.dcpbd_positions import (
     settle,
     settle_stage,
     solve_stage,
-    start,
     touch_stage,
 )
 from viscoil.solvers.dcpbd_projection import (
@@ -48,11 +47,12 @@ from viscoil.solvers.dcpbd_projection import (
     strides_stage,
 )
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers, values_of
-from viscoil.sph.finding import Cells, SearchNumbers, search
+from viscoil.sph.finding import Cells, SearchNumbers, cells_to_scan, search
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import allocate_records
 from viscoil.sph.sums import Sums, allocate_sums, block_size, padded, total_on_host
 from viscoil.steps.spreading import SpreadingNumbers
+from viscoil.transfer import read, take
 from viscoil.units import Count, Quantity, Slider
 
 BULK = 5.0  # resistance against changes of volume, in viscosities: a stretched rope keeps 85 % of its volume's rate
@@ -91,45 +91,46 @@ class DCPBDParams(SolverParams):
 
 @qd.kernel(graph=True, fastcache=True)
 def _whole_step(
-    left: Flag, rounds_left: Flag, p: Particles, numbers: StepNumbers, cells: Cells, torus: Torus, sk: SearchNumbers,
-    near: NeighborList, m: Substances, c: ProjectionNumbers, d: DensityNumbers, spreading: SpreadingNumbers, solids: Solids,
-    parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, v: Projection, rows: BodyRows, sums: Sums,
-    pressure: Floats, status: Ints, elastic: qd.Template, hurried: qd.Template, walled: qd.Template, coupled: qd.Template,
-    mix: qd.Template, team: qd.Template, uniform: qd.Template, even: qd.Template, periodic: qd.Template, packed: qd.Template,
-    places_packed: qd.Template, depth: qd.Template,
+    left: Flag, rounds_left: Flag, steps_left: Flag, p: Particles, numbers: StepNumbers, cells: Cells, torus: Torus,
+    sk: SearchNumbers, near: NeighborList, m: Substances, c: ProjectionNumbers, d: DensityNumbers, spreading: SpreadingNumbers,
+    solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, v: Projection, rows: BodyRows,
+    sums: Sums, pressure: Floats, status: Ints, elastic: qd.Template, hurried: qd.Template, walled: qd.Template,
+    coupled: qd.Template, mix: qd.Template, team: qd.Template, uniform: qd.Template, even: qd.Template, periodic: qd.Template,
+    packed: qd.Template, places_packed: qd.Template, depth: qd.Template,
 ):  # fmt: skip
-    """Algorithm 2 as one graph, conjugate gradients in rounds included: what a GPU runs when nobody times its stages."""
+    """Algorithm 2 as one graph, rounds of conjugate gradients included, as often as the numbers say: what GPUs run when nobody
+    times stages."""
     k = values_of(numbers)
     n = k.count
     full = padded(n)
     shared = padded(n * team, qd.static(block_size(team)))
-    nobody_nearby(s.nearby)
-    predict(p, k, n, full, torus, solids, parts, b, e, s, v, coupled, mix, periodic)
-    search(cells, torus, s.predicted, p.position, p.id, p.inverse_mass, n, sk.reach2, near, periodic, depth)
-    prepare(p, k, n, near, torus, m, c, s, v, elastic, periodic)
-    for _ in range(1):
+    scanned = cells_to_scan(torus)
+    steps_left[()] = k.steps
+    while qd.graph.do_while(steps_left):
+        steps_left[()] -= 1
         rounds_left[()] = c.rounds[0]
-    while qd.graph.do_while(rounds_left):
-        begin(
-            left, p, k, n, shared, near, torus, m, c, solids, parts, bodies, b, s, v, rows, sums, coupled, mix, team, uniform,
-            even, periodic, packed,
-        )  # fmt: skip
-        while qd.graph.do_while(left):
-            iterate(
-                left, p, k, n, shared, near, torus, m, c, solids, bodies, b, s, v, rows, sums, coupled, mix, team, uniform,
-                even, periodic, packed,
+        nobody_nearby(s.nearby)
+        predict(p, k, n, full, torus, solids, parts, b, e, s, v, coupled, mix, periodic)
+        search(cells, torus, scanned, s.predicted, p.position, p.id, p.inverse_mass, n, sk.reach2, near, periodic, depth)
+        prepare(p, k, n, near, torus, m, c, s, v, elastic, periodic)
+        while qd.graph.do_while(rounds_left):
+            begin(
+                left, rounds_left, p, k, n, shared, near, torus, m, c, solids, parts, bodies, b, s, v, rows, sums, coupled, mix,
+                team, uniform, even, periodic, packed,
             )  # fmt: skip
-        end_round(k, n, solids, bodies, s, coupled)
-        for _ in range(1):
-            rounds_left[()] -= 1
-    settle(p, k, n, full, torus, solids, parts, bodies, b, s, v, sums, walled, coupled, mix, periodic, places_packed)
-    start(left, k, s)
-    while qd.graph.do_while(left):
-        relax(
-            left, p, k, n, shared, near, torus, d, solids, parts, bodies, b, e, s, v.search, pressure, team, hurried, walled,
-            coupled, uniform, mix, periodic, places_packed,
-        )  # fmt: skip
-    finish(p, k, n, near, torus, m, spreading, b, s, v, status, elastic, mix, periodic)
+            while qd.graph.do_while(left):
+                iterate(
+                    left, p, k, n, shared, near, torus, m, c, solids, bodies, b, s, v, rows, sums, coupled, mix, team, uniform,
+                    even, periodic, packed,
+                )  # fmt: skip
+            end_round(k, n, solids, bodies, s, coupled)
+        settle(left, p, k, n, full, torus, solids, parts, bodies, b, s, v, sums, walled, coupled, mix, periodic, places_packed)
+        while qd.graph.do_while(left):
+            relax(
+                left, p, k, n, shared, near, torus, d, solids, parts, bodies, b, e, s, v.search, pressure, team, hurried,
+                walled, coupled, uniform, mix, periodic, places_packed,
+            )  # fmt: skip
+        finish(p, k, n, near, torus, m, spreading, b, s, v, status, elastic, mix, periodic)
 
 
 class DCPBD(Method):
@@ -226,20 +227,26 @@ class DCPBD(Method):
             backend.loop_counter(), world.particles, k, near, torus, self.substances, self._numbers(world), self.scratch, v,
             self.sums, self._power, *variant,
         )  # fmt: skip
-        self._largest = max(1.0, 1 + SAFETY * (float(v.scalars.to_numpy()[4]) - 1))
+        self._largest = max(1.0, 1 + SAFETY * (float(read(v.scalars)[4]) - 1))
 
-    def step(self, world: Any, dt: float) -> None:
+    @property
+    def in_graphs(self) -> bool:
+        """Not with Chebyshev's or Jacobi's iteration, which begins with an estimate."""
+        return self.params.projection == "cg"
+
+    def step(self, world: Any, dt: float, number: int = 1) -> None:
         """Algorithm 2."""
         p, s, v, c, m, sums = world.particles, self.scratch, self.projection, self.params, self.substances, self.sums
+        left, rounds_left, steps_left = (backend.loop_counter(depth) for depth in range(3))
         near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
-        solids, parts, left, walled = world.solids.device, world.solids.parts, backend.loop_counter(), bool(len(world.solids))
-        k, pressure = step_numbers(self._step, world, c, dt), world.carried["pressure"].array
+        solids, parts, walled = world.solids.device, world.solids.parts, bool(len(world.solids))
+        k, pressure = step_numbers(self._step, world, c, dt, number), world.carried["pressure"].array
         hurried = c.acceleration == "momentum" and c.iterations > 1
         lattice = world.lattice
         hurry = momentum_numbers(lattice, stable_relaxation(lattice), dt, c.warm_start) if hurried else {}
         density = plain_density(self._density, world, **hurry)
         spreading = self._spreading.set(spacing=world.spacing, strength=c.spreading)
-        self._count, self._iterations = world.count, self._iterations + c.iterations
+        self._count, self._iterations = world.count, self._iterations + number * c.iterations
         b, e, mix = world.clusters.device, world.clusters.elastic, world.clusters.mix(dt)
         variant = (world.uniform, self._even and mix == 0, periodic)
         bodies, coupled = world.solids.bodies_device, world.solids.coupled
@@ -251,7 +258,7 @@ class DCPBD(Method):
         places_packed = world.packs_places(mix) and not coupled
         if gradients and not world.stages.precise:
             _whole_step(
-                left, backend.loop_counter(1), p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near,
+                left, rounds_left, steps_left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near,
                 m, self._numbers(world, rounds), density, spreading, solids, parts, bodies, b, e, s, v, self._rows, sums,
                 pressure, world.status, self._elastic, hurried, walled, coupled, mix, team, *variant, packed, places_packed,
                 world.neighbors.scan_depth,
@@ -268,7 +275,7 @@ class DCPBD(Method):
                 self._estimate(world, k, variant)
             numbers = self._numbers(world, rounds)
             for _ in range(rounds):
-                args = left, p, k, near, torus, m, numbers, solids, parts, bodies, b, s, v, self._rows, sums
+                args = left, rounds_left, p, k, near, torus, m, numbers, solids, parts, bodies, b, s, v, self._rows, sums
                 if compiled and gradients:
                     hold_stage(p, k, solids, parts, bodies, s, v)
                     self._velocities.project(world, s.predicted, v, m.bulk, dt, self._even, self._descent(rounds))
@@ -276,7 +283,7 @@ class DCPBD(Method):
                     gradients_stage(*args, coupled, mix, team, *variant, packed)
                 else:
                     strides_stage(*args, mix, *variant)
-            settle_stage(p, k, torus, solids, parts, bodies, b, s, v, sums, walled, coupled, mix, periodic, places_packed)
+            settle_stage(left, p, k, torus, solids, parts, bodies, b, s, v, sums, walled, coupled, mix, periodic, places_packed)
         with world.stages("solve"):
             if compiled:
                 self._relax_compiled(world, k, walled, hurry)
@@ -305,12 +312,10 @@ class DCPBD(Method):
     def metrics(self) -> dict[str, float]:
         """Iterations of the velocity projection in the frame, and how well its last step converged: the residual, and the
         share of the asked viscosity that acted. Eigenvalues of Q that had to be limited in the frame."""
-        start = float(self.projection.scalars.to_numpy()[3])
+        start = float(read(self.projection.scalars)[3])
         left, work, drag = total_on_host(self.sums, self._count) if self._count else (0.0, 0.0, 0.0)
-        clamped = int(self.scratch.clamped.to_numpy()[0])
-        used = int(self.projection.progress.to_numpy()[1])
-        self.scratch.clamped.fill(0)
-        self.projection.progress.fill(0)
+        clamped = int(take(self.scratch.clamped)[0])
+        used = int(take(self.projection.progress)[1])
         return {
             "velocity_iterations": used,
             "residual": math.sqrt(max(left, 0.0) / start) if start > 0 else 0.0,

@@ -44,6 +44,7 @@ from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbe
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.steps.conformation import next_conformation
 from viscoil.steps.integrate import corrected_velocities, predict, wrapped
+from viscoil.transfer import read, take
 from viscoil.units import Count, Quantity, Slider, wrong
 
 PUBLISHED_BETA = 5.0
@@ -351,10 +352,7 @@ class DCPBDJacobi(Method):
 
     def iterations_used(self) -> int:
         """Iterations of the position projection since the last call."""
-        backend.synchronise()
-        used = int(self.scratch.used.to_numpy()[1])
-        self.scratch.used.fill(0)
-        return used
+        return int(take(self.scratch.used)[1])
 
     def begin_frame(self) -> None:
         """Neighbourhoods change: the largest eigenvalue is estimated anew, as a run that resumes here would."""
@@ -363,9 +361,8 @@ class DCPBDJacobi(Method):
     def metrics(self) -> dict[str, float]:
         """Of the last step: mean strain the constraint still asks to undo, share of the asked viscosity or modulus that acted,
         largest eigenvalue of the constraint (relaxation times it must stay under 2). In the frame: eigenvalues of Q limited."""
-        eigenvalue, rest, work, strain = (float(value) for value in self.tensors.scalars.to_numpy())
-        clamped = int(self.scratch.clamped.to_numpy()[0])
-        self.scratch.clamped.fill(0)
+        eigenvalue, rest, work, strain = (float(value) for value in read(self.tensors.scalars))
+        clamped = int(take(self.scratch.clamped)[0])
         return {
             "residual": rest / self._movers,
             "viscosity_share": min(max(work / strain, 0.0), 1.0) if strain > 0 else 1.0,

@@ -47,12 +47,12 @@ def _place(i: qd.i32, x: vec3, k: StepValues, s: Scratch, packed: qd.template())
 
 @qd.func(requires_top_level=True)
 def settle(
-    p: Particles, k: StepValues, n: qd.i32, full: qd.i32, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies,
-    b: Clusters, s: Scratch, v: Projection, sums: Sums, walled: qd.template(), coupled: qd.template(), mix: qd.template(),
-    periodic: qd.template(), packed: qd.template(),
+    left: Flag, p: Particles, k: StepValues, n: qd.i32, full: qd.i32, torus: Torus, solids: Solids, parts: Parts,
+    bodies: Bodies, b: Clusters, s: Scratch, v: Projection, sums: Sums, walled: qd.template(), coupled: qd.template(),
+    mix: qd.template(), periodic: qd.template(), packed: qd.template(),
 ):  # fmt: skip
     """x** = x⁰ + Δt u**; where that aimed at is kept in ``free``. Accounts of what the projection left: r·wr, u·r and the
-    power of the friction, Δt u·F(u) = u·(r − (u* − u)/w)."""
+    power of the friction, Δt u·F(u) = u·(r − (u* − u)/w). All iterations of the density constraint are still to do."""
     qd.loop_config(block_dim=256)
     for i in range(full):
         account = vec3(0.0)
@@ -81,6 +81,8 @@ def settle(
             _place(i, x, k, s, packed)
             if i == 0:
                 s.half[0] = k.iterations % 2
+                left[()] = k.iterations
+                s.used[0] = 0
         hand_in(i, n, account, sums)
     chunk_totals(n, sums)
     if qd.static(coupled):
@@ -101,14 +103,6 @@ def settle(
             p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient, s.nearby,
             qd.static(lists(coupled, mix)),
         )  # fmt: skip
-
-
-@qd.func(requires_top_level=True)
-def start(left: Flag, k: StepValues, s: Scratch):
-    """All iterations of the density constraint still to do."""
-    for _ in range(1):
-        left[()] = k.iterations
-        s.used[0] = 0
 
 
 @qd.func(requires_top_level=True)
@@ -164,14 +158,14 @@ def finish(
 
 @qd.kernel(graph=True, fastcache=True)
 def settle_stage(
-    p: Particles, numbers: StepNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch,
-    v: Projection, sums: Sums, walled: qd.Template, coupled: qd.Template, mix: qd.Template, periodic: qd.Template,
+    left: Flag, p: Particles, numbers: StepNumbers, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters,
+    s: Scratch, v: Projection, sums: Sums, walled: qd.Template, coupled: qd.Template, mix: qd.Template, periodic: qd.Template,
     packed: qd.Template,
 ):  # fmt: skip
     k = values_of(numbers)
     n = k.count
     full = padded(n)
-    settle(p, k, n, full, torus, solids, parts, bodies, b, s, v, sums, walled, coupled, mix, periodic, packed)
+    settle(left, p, k, n, full, torus, solids, parts, bodies, b, s, v, sums, walled, coupled, mix, periodic, packed)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -184,7 +178,6 @@ def solve_stage(
     k = values_of(numbers)
     n = k.count
     full = padded(n * team)
-    start(left, k, s)
     while qd.graph.do_while(left):
         relax(
             left, p, k, n, full, near, torus, c, solids, parts, bodies, b, e, s, trial, pressure, team, hurried, walled,

@@ -28,7 +28,7 @@ from viscoil.constraints.velocity_projection import (
     ProjectionNumbers,
     advance,
     advance_one,
-    begin_round,
+    begin_with_bodies,
     bulk_pressures,
     first_stride,
     images,
@@ -115,6 +115,7 @@ def _hold(
         for i in range(n):
             put_place(s.records, i, s.predicted[i], k.support)
             put_velocity(s.records, i, v.u[i])
+            put_place(s.records, s.records.words.shape[0] // 4 + i, s.predicted[i], k.support)  # beside search directions
 
 
 @qd.func
@@ -149,21 +150,22 @@ def _hold_one(
 
 @qd.func(requires_top_level=True)
 def begin(
-    left: Flag, p: Particles, k: StepValues, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus, m: Substances,
-    c: ProjectionNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch, v: Projection,
-    rows: BodyRows, sums: Sums,
-    coupled: qd.template(), mix: qd.template(), team: qd.template(), uniform: qd.template(), even: qd.template(),
-    periodic: qd.template(), packed: qd.template(),
+    left: Flag, rounds_left: Flag, p: Particles, k: StepValues, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus,
+    m: Substances, c: ProjectionNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch, v: Projection,
+    rows: BodyRows, sums: Sums, coupled: qd.template(), mix: qd.template(), team: qd.template(), uniform: qd.template(),
+    even: qd.template(), periodic: qd.template(), packed: qd.template(),
 ):  # fmt: skip
     """What a round of the velocity projection starts from: who is held, and b − A u. ``full`` = padded(n · team)."""
     _hold(p, k, n, solids, parts, bodies, s, v, coupled, packed, qd.static(lists(coupled, mix)))
     if qd.static(coupled):
         yield_to_held(solids, bodies, rows)
         follow(v.u, s.predicted, n, k.dt, v, solids, bodies, rows)
-    bulk_pressures(v.u, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, team, uniform, periodic, packed)
+    bulk_pressures(
+        v.u, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, team, uniform, periodic, packed, False
+    )
     residuals(
-        p, s.predicted, n, full, k.dt, near, torus, k.support, c, v, s.records, sums, coupled, team, uniform, even, periodic,
-        packed,
+        left, rounds_left, p, s.predicted, n, full, k.dt, near, torus, k.support, c, v, s.records, sums, coupled, team, uniform,
+        even, periodic, packed,
     )  # fmt: skip
     if qd.static(coupled):
         gather(v.residual, s.predicted, n, k.dt, v, solids, bodies)
@@ -171,9 +173,10 @@ def begin(
         follow(v.search, s.predicted, n, k.dt, v, solids, bodies, rows)
     if qd.static(mix & 1 > 0):
         fit_and_stiffen(s.predicted, v.search, torus, b, periodic)
-    if qd.static(packed):
-        pack_search(n, v, s.records)
-    begin_round(left, n * team, c, v, sums, coupled, team)
+        if qd.static(packed):
+            pack_search(n, v, s.records)
+    if qd.static(coupled):
+        begin_with_bodies(left, rounds_left, n * team, c, v, sums, team)
 
 
 @qd.func(requires_top_level=True)
@@ -288,18 +291,18 @@ def hold_stage(p: Particles, numbers: StepNumbers, solids: Solids, parts: Parts,
 
 @qd.kernel(graph=True, fastcache=True)
 def gradients_stage(
-    left: Flag, p: Particles, numbers: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch, v: Projection, rows: BodyRows, sums: Sums,
-    coupled: qd.Template, mix: qd.Template, team: qd.Template, uniform: qd.Template, even: qd.Template, periodic: qd.Template,
-    packed: qd.Template,
+    left: Flag, rounds_left: Flag, p: Particles, numbers: StepNumbers, near: NeighborList, torus: Torus, m: Substances,
+    c: ProjectionNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch, v: Projection, rows: BodyRows,
+    sums: Sums, coupled: qd.Template, mix: qd.Template, team: qd.Template, uniform: qd.Template, even: qd.Template,
+    periodic: qd.Template, packed: qd.Template,
 ):  # fmt: skip
     """One round of the velocity projection by conjugate gradients: u* → u**."""
     k = values_of(numbers)
     n = k.count
     full = padded(n * team, qd.static(block_size(team)))
     begin(
-        left, p, k, n, full, near, torus, m, c, solids, parts, bodies, b, s, v, rows, sums, coupled, mix, team, uniform, even,
-        periodic, packed,
+        left, rounds_left, p, k, n, full, near, torus, m, c, solids, parts, bodies, b, s, v, rows, sums, coupled, mix, team,
+        uniform, even, periodic, packed,
     )  # fmt: skip
     while qd.graph.do_while(left):
         iterate(
@@ -311,17 +314,17 @@ def gradients_stage(
 
 @qd.kernel(graph=True, fastcache=True)
 def strides_stage(
-    left: Flag, p: Particles, numbers: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: ProjectionNumbers,
-    solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch, v: Projection, rows: BodyRows, sums: Sums,
-    mix: qd.Template, uniform: qd.Template, even: qd.Template, periodic: qd.Template,
+    left: Flag, rounds_left: Flag, p: Particles, numbers: StepNumbers, near: NeighborList, torus: Torus, m: Substances,
+    c: ProjectionNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, s: Scratch, v: Projection, rows: BodyRows,
+    sums: Sums, mix: qd.Template, uniform: qd.Template, even: qd.Template, periodic: qd.Template,
 ):  # fmt: skip
     """The same by Chebyshev's or Jacobi's iteration, two at a time: directions go back and forth between two arrays."""
     k = values_of(numbers)
     n = k.count
     full = padded(n)
     begin(
-        left, p, k, n, full, near, torus, m, c, solids, parts, bodies, b, s, v, rows, sums, False, mix, 1, uniform, even,
-        periodic, False,
+        left, rounds_left, p, k, n, full, near, torus, m, c, solids, parts, bodies, b, s, v, rows, sums, False, mix, 1, uniform,
+        even, periodic, False,
     )  # fmt: skip
     first_stride(left, p, n, c, v)
     while qd.graph.do_while(left):

@@ -139,6 +139,7 @@ class IISPH(Method):
     honours = frozenset({"density", "viscosity", "relaxation_time", "modulus", "solvent_viscosity", "yield_strain"})
     leads_nozzles = True
     measures_volume = True
+    in_graphs = True
     couples = True  # as drawn: no erosion, boxes float within 0.03 of Archimedes
     samples_couple = True
     stages = ("integrate", "neighbours", "density", "correction", "smoothing", "pressure", "finish")
@@ -321,9 +322,9 @@ class IISPH(Method):
                 (self.freeze if event.do == "freeze" else self.clear)(world)
 
     # --- the step --------------------------------------------------------------------------------------------------------
-    def step(self, world: Any, dt: float) -> None:
+    def step(self, world: Any, dt: float, number: int = 1) -> None:
         """The algorithm of section 3.2."""
-        k, c = self._numbers(world, dt)
+        k, c = self._numbers(world, dt, number)
         if not world.stages.precise:
             self._whole(world, dt, k, c)
             return
@@ -348,9 +349,9 @@ class IISPH(Method):
         self._make_rows(world)
         passes, smoothing = self._passes(dt)
         numbers = (
-            backend.loop_counter(), world.particles, k, search.cells, search.torus, search.numbers(world.count), search.list, c,
-            smoothing, solids.device, solids.parts, solids.bodies_device, self.scratch, world.carried["pressure"].array,
-            self.field, self._sums, world.status,
+            backend.loop_counter(), backend.loop_counter(1), world.particles, k, search.cells, search.torus,
+            search.numbers(world.count), search.list, c, smoothing, solids.device, solids.parts, solids.bodies_device,
+            self.scratch, world.carried["pressure"].array, self.field, self._sums, world.status,
         )  # fmt: skip
         variant = (
             world.boundary_count > 0, self._walled(world), solids.coupled, len(self._matter) == 1, world.uniform,
@@ -362,10 +363,10 @@ class IISPH(Method):
         else:
             whole_step_of_liquid(*numbers, *variant)
 
-    def _numbers(self, world: Any, dt: float) -> tuple[StepNumbers, PressureNumbers]:
+    def _numbers(self, world: Any, dt: float, steps: int = 1) -> tuple[StepNumbers, PressureNumbers]:
         p = self.params
         self._read_materials()
-        k = step_numbers(self._step, world, p, dt)
+        k = step_numbers(self._step, world, p, dt, steps)
         self._host = {
             "dt": dt, "support": world.support, "relaxation": min(p.relaxation, CONVERGENT / world.lattice.stiffest_mode),
             "warm": p.warm_start, "tolerance": p.tolerance, "movers": world.fluid_count, "iterations": p.iterations,

@@ -28,7 +28,7 @@ from viscoil.solids.clusters import Clusters, Elastic
 from viscoil.solids.coupling import Bodies, approach, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, StepValues, step_numbers, values_of
-from viscoil.sph.finding import Cells, SearchNumbers, search
+from viscoil.sph.finding import Cells, SearchNumbers, cells_to_scan, search
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import Records, allocate_records
 from viscoil.sph.smoothing import NAMES
@@ -141,10 +141,7 @@ def _start(
     left: Flag, p: Particles, k: StepValues, n: qd.i32, solids: Solids, parts: Parts, s: Scratch, walls: qd.template(),
     packed: qd.template(), listed: qd.template(),
 ):  # fmt: skip
-    begin_halves(s.predicted, s.half, s.records, n, k.iterations, packed)
-    for _ in range(1):
-        left[()] = k.iterations
-        s.used[0] = 0
+    begin_halves(left, s.predicted, s.half, s.used, s.records, n, k.iterations, packed)
     if qd.static(walls > 1):
         weigh_walls(
             p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient, s.nearby, listed
@@ -312,28 +309,33 @@ def _velocity_stage(
 
 @qd.kernel(graph=True, fastcache=True)
 def _whole_step(
-    left: Flag, p: Particles, numbers: StepNumbers, cells: Cells, torus: Torus, sk: SearchNumbers, near: NeighborList,
-    c: DensityNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, pressure: Floats,
-    status: Ints, team: qd.Template, walls: qd.Template, power: qd.Template, uniform: qd.Template, kernel: qd.Template,
-    controlled: qd.Template, hurried: qd.Template, coupled: qd.Template, mix: qd.Template, periodic: qd.Template,
-    packed: qd.Template, confined: qd.Template, depth: qd.Template,
+    left: Flag, steps_left: Flag, p: Particles, numbers: StepNumbers, cells: Cells, torus: Torus, sk: SearchNumbers,
+    near: NeighborList, c: DensityNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch,
+    pressure: Floats, status: Ints, team: qd.Template, walls: qd.Template, power: qd.Template, uniform: qd.Template,
+    kernel: qd.Template, controlled: qd.Template, hurried: qd.Template, coupled: qd.Template, mix: qd.Template,
+    periodic: qd.Template, packed: qd.Template, confined: qd.Template, depth: qd.Template,
 ):  # fmt: skip
-    """Algorithm 1 as one graph: what a GPU runs when nobody asks for the time of its stages."""
+    """Algorithm 1 as one graph, as often as the numbers say: what a GPU runs when nobody asks for the time of its stages."""
     k = values_of(numbers)
     n = k.count
+    whole = padded(n)
     full = padded(n * team)
-    nobody_nearby(s.nearby)
-    _predict(p, k, n, padded(n), torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
-    search(cells, torus, s.predicted, p.position, p.id, p.inverse_mass, n, sk.reach2, near, periodic, depth)
-    _start(left, p, k, n, solids, parts, s, walls, packed, qd.static(lists(coupled, mix)))
-    while qd.graph.do_while(left):
-        _iterate(
-            left, p, k, n, full, near, torus, c, solids, parts, bodies, b, e, s, pressure, team, walls, power, uniform, kernel,
-            controlled, hurried, coupled, mix, periodic, packed,
-        )  # fmt: skip
-    if qd.static(controlled):
-        end_halves(s.predicted, s.half, n)
-    _finish(p, k, n, near, torus, b, s, status, confined, uniform, mix, periodic, packed)
+    scanned = cells_to_scan(torus)
+    steps_left[()] = k.steps
+    while qd.graph.do_while(steps_left):
+        steps_left[()] -= 1
+        nobody_nearby(s.nearby)
+        _predict(p, k, n, whole, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
+        search(cells, torus, scanned, s.predicted, p.position, p.id, p.inverse_mass, n, sk.reach2, near, periodic, depth)
+        _start(left, p, k, n, solids, parts, s, walls, packed, qd.static(lists(coupled, mix)))
+        while qd.graph.do_while(left):
+            _iterate(
+                left, p, k, n, full, near, torus, c, solids, parts, bodies, b, e, s, pressure, team, walls, power, uniform,
+                kernel, controlled, hurried, coupled, mix, periodic, packed,
+            )  # fmt: skip
+        if qd.static(controlled):
+            end_halves(s.predicted, s.half, n)
+        _finish(p, k, n, near, torus, b, s, status, confined, uniform, mix, periodic, packed)
 
 
 class PBF(Method):
@@ -343,6 +345,7 @@ class PBF(Method):
     couples = True
     holds_clusters = True
     long_lists = True
+    in_graphs = True
 
     def __init__(self, params: PBFParams, world: Any):
         self.params = params
@@ -414,12 +417,12 @@ class PBF(Method):
         """The constraint's parameters on the device."""
         return self._density.set(**self.values(world))
 
-    def step(self, world: Any, dt: float) -> None:
+    def step(self, world: Any, dt: float, number: int = 1) -> None:
         """Algorithm 1."""
         p, s, c = world.particles, self.scratch, self.params
         near, torus, periodic = world.neighbors.list, world.neighbors.torus, world.neighbors.periodic
         solids, parts, left = world.solids.device, world.solids.parts, backend.loop_counter()
-        k = step_numbers(self._step, world, c, dt, vorticity=c.vorticity)
+        k = step_numbers(self._step, world, c, dt, number, vorticity=c.vorticity)
         d = self._density.set(**self.values_of_step(world, dt))
         bodies, coupled = world.solids.bodies_device, world.solids.coupled
         walls = 1 + c.wall_density if len(world.solids) else 0
@@ -432,8 +435,9 @@ class PBF(Method):
         )  # fmt: skip
         if not world.stages.precise:
             _whole_step(
-                left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near, d, solids, parts, bodies,
-                b, e, s, pressure, world.status, *variant, c.vorticity > 0, world.neighbors.scan_depth,
+                left, backend.loop_counter(1), p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near,
+                d, solids, parts, bodies, b, e, s, pressure, world.status, *variant, c.vorticity > 0,
+                world.neighbors.scan_depth,
             )  # fmt: skip
             return
         with world.stages("integrate"):  # lines 1-4

@@ -25,6 +25,7 @@ from viscoil.solvers.solver import StepNumbers, step_numbers
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.sums import Sums
 from viscoil.steps.goal_gradients import Fit, FitNumbers, advance, allocate_fit, begin, goals, images, misfits, steer
+from viscoil.transfer import take
 from viscoil.units import Count, Quantity, Slider
 
 
@@ -127,6 +128,4 @@ class PeerPBF(Incompressible):
 
     def metrics(self) -> dict[str, float]:
         """Iterations of the fit in the frame."""
-        used = int(self.fit.used.to_numpy()[0])
-        self.fit.used.fill(0)
-        return {"velocity_iterations": used}
+        return {"velocity_iterations": int(take(self.fit.used)[0])}

@@ -361,11 +361,19 @@ class PVFS(Method):
                 (self.freeze if event.do == "freeze" else self.clear)(world)
 
     # --- the step ----------------------------------------------------------------------------------------------------------
-    def step(self, world: Any, dt: float) -> None:
+    @property
+    def in_graphs(self) -> bool:
+        """Sweeps have an order that the host tells."""
+        return self.form == "jacobi"
+
+    def step(self, world: Any, dt: float, number: int = 1) -> None:
         """Algorithm 1."""
         self._gravity = math.hypot(*world.gravity)
         self._springy_now = self._springy()
-        k, tables = step_numbers(self._step, world, self.params, dt), self._tables(dt)
+        if number > 1 and self._seen != world.carried["partner"].version:  # only the first one looks for the ends of springs
+            self.step(world, dt)
+            number -= 1
+        k, tables = step_numbers(self._step, world, self.params, dt, number), self._tables(dt)
         self._with_room_for_ids(world)
         rows = self._rows(world)
         if self.form == "jacobi" and not world.stages.precise:
@@ -373,18 +381,18 @@ class PVFS(Method):
         else:
             self._in_stages(world, k, rows, *tables, self._density_numbers(dt))
         self._seen = world.carried["partner"].version
-        self._steps += 1
-        self._since += 1
+        self._steps += number
+        self._since += number
         self._count = world.count
 
     def _whole(self, world: Any, k: Any, rows: Any, impulses: Any, plasticity: Any, stickiness: Any, density: Any) -> None:
         """The step as one graph."""
         search, solids, implicit = world.neighbors, world.solids, self.params.coupling == "implicit"
         whole_step(
-            world.particles, k, search.cells, search.torus, search.numbers(world.count), search.list, impulses, plasticity,
-            rows, density, self._sweep_numbers(world), solids.device, solids.parts, solids.bodies_device, stickiness,
-            self.scratch, world.status, self._damping, self._springy_now, self._growing, len(self._matter) == 1, world.uniform,
-            len(solids) > 0, self._body_sweeps(world), implicit, search.periodic, search.scan_depth,
+            backend.loop_counter(), world.particles, k, search.cells, search.torus, search.numbers(world.count), search.list,
+            impulses, plasticity, rows, density, self._sweep_numbers(world), solids.device, solids.parts, solids.bodies_device,
+            stickiness, self.scratch, world.status, self._damping, self._springy_now, self._growing, len(self._matter) == 1,
+            world.uniform, len(solids) > 0, self._body_sweeps(world), implicit, search.periodic, search.scan_depth,
         )  # fmt: skip
 
     def _in_stages(self, world: Any, k: Any, rows: Any, impulses: Any, plasticity: Any, stickiness: Any, density: Any) -> None:
@@ -473,8 +481,7 @@ class PVFS(Method):
 
     def metrics(self) -> dict[str, float]:
         """Springs per particle, shares of pairs and springs that jacobi had to limit, and the stiffness k [m/s²]."""
-        counts = transfer.read(self.scratch.counts).astype(np.int64).reshape(3, COUNTERS).sum(axis=1)
-        self.scratch.counts.fill(0)
+        counts = transfer.take(self.scratch.counts).astype(np.int64).reshape(3, COUNTERS).sum(axis=1)
         springs = self._sums.of(self.carried["number"].array, self.scratch.load, self._count)[0]
         steps, self._since = max(self._since, 1), 0
         return {

@@ -19,7 +19,7 @@ from viscoil.sph.schedule import (
     find_ids,
     in_line,
     next_colour,
-    ranks,
+    scrambled,
 )
 from viscoil.sph.springs import Plasticity, SpringRows, adjust, far_springs, spring_colour
 from viscoil.sph.springs_at_once import flow_and_pull, loads
@@ -99,10 +99,10 @@ def predict(p: Particles, k: StepNumbers, count: qd.i32, solids: Solids, s: Scra
             s.velocity[i] = p.velocity[i] + k.dt[0] * g
         s.shift[i] = vec3(0.0)
         s.x[i] = x
+        s.rank[i] = scrambled(p.id[i])
         if i == 0:
             s.drift[0] = 0
             s.over[0] = 0
-    ranks(p.id, count, s.rank)
     if qd.static(named):
         find_ids(p.id, count, n.ids[0], s.where)
 

@@ -13,7 +13,7 @@ from viscoil import backend
 from viscoil.model import Model
 from viscoil.particles import Floats, Ints, Uploaded
 from viscoil.sph.smoothing import SPIKY
-from viscoil.transfer import read
+from viscoil.transfer import take
 from viscoil.units import Quantity
 
 FARTHEST = 20.0  # supports a particle may move in one step before the state counts as exploding
@@ -41,6 +41,7 @@ class SolverParams(Model):
 class StepNumbers:
     """What a step's kernels are told, one element each (see Uploaded)."""
 
+    steps: Ints  # of a launch
     count: Ints  # particles, boundary samples included
     movers: Ints  # fluid particles
     dt: Floats  # [s]
@@ -65,17 +66,17 @@ StepValues = qd.types.struct(**{f.name: qd.i32 if f.type is Ints else qd.f32 for
 def values_of(k: StepNumbers) -> StepValues:
     """Those numbers, read once at the top of a kernel: what is read between two loops is a launch of its own on a GPU."""
     return StepValues(
-        count=k.count[0], movers=k.movers[0], dt=k.dt[0], gx=k.gx[0], gy=k.gy[0], gz=k.gz[0], support=k.support[0],
-        radius=k.radius[0], farthest=k.farthest[0], solids=k.solids[0], iterations=k.iterations[0], tolerance=k.tolerance[0],
-        xsph=k.xsph[0], vorticity=k.vorticity[0], stiffness=k.stiffness[0],
+        steps=k.steps[0], count=k.count[0], movers=k.movers[0], dt=k.dt[0], gx=k.gx[0], gy=k.gy[0], gz=k.gz[0],
+        support=k.support[0], radius=k.radius[0], farthest=k.farthest[0], solids=k.solids[0], iterations=k.iterations[0],
+        tolerance=k.tolerance[0], xsph=k.xsph[0], vorticity=k.vorticity[0], stiffness=k.stiffness[0],
     )  # fmt: skip
 
 
-def step_numbers(uploaded: Uploaded, world: Any, params: Any, dt: float, **more: float) -> Any:
+def step_numbers(uploaded: Uploaded, world: Any, params: Any, dt: float, steps: int = 1, **more: float) -> Any:
     """The numbers every solver needs, from the world and its parameters; ``more`` are the solver's own."""
     gx, gy, gz = world.gravity
     return uploaded.set(
-        count=world.count, movers=world.fluid_count, dt=dt, gx=gx, gy=gy, gz=gz, support=world.support,
+        steps=steps, count=world.count, movers=world.fluid_count, dt=dt, gx=gx, gy=gy, gz=gz, support=world.support,
         radius=params.contact_radius * world.spacing, farthest=FARTHEST * world.support, solids=len(world.solids),
         iterations=getattr(params, "iterations", 1), tolerance=getattr(params, "tolerance", 0.0),
         xsph=getattr(params, "xsph", 0.0), **more,
@@ -153,6 +154,9 @@ class Solver(Protocol):
     def step(self, world: Any, dt: float) -> None:
         """Advances ``world`` by ``dt`` seconds. Launches work; does not wait for the device."""
 
+    def steps(self, world: Any, dt: float, number: int) -> None:
+        """The same ``number`` times, where the host has nothing to do in between."""
+
     def short_of_room(self) -> int:
         """What the fullest particle needed when memory of the method was too small since the last call, else 0.
 
@@ -187,6 +191,7 @@ class Method:
     evolves: tuple[str, ...] = ()
     notes: Sequence[str] = ()
     busy = False
+    in_graphs = False  # on GPUs a step is one launch, and so are several: ``step`` takes their number
     counter: Any
 
     def take_materials(self, materials: list[Any]) -> None:
@@ -202,6 +207,18 @@ class Method:
     def prepare(self, world: Any, begin: float, end: float) -> None:
         """Nothing happens at a moment."""
 
+    def step(self, world: Any, dt: float) -> None:
+        """The method's algorithm."""
+        raise NotImplementedError
+
+    def steps(self, world: Any, dt: float, number: int) -> None:
+        """At once where that can be. A launch takes a GPU's host longer than a small step takes the GPU, which waits for it."""
+        if number > 1 and self.in_graphs and not world.stages.precise:
+            self.step(world, dt, number)  # type: ignore[call-arg]
+            return
+        for world.part in range(number):
+            self.step(world, dt)
+
     def short_of_room(self) -> int:
         """Nothing grows."""
         return 0
@@ -215,6 +232,4 @@ class Method:
 
     def iterations_used(self) -> int:
         """Iterations since the last call."""
-        used = int(read(self.counter)[1])
-        self.counter.fill(0)
-        return used
+        return int(take(self.counter)[1])

@@ -31,6 +31,7 @@ from viscoil.solvers.incompressible import (
 from viscoil.solvers.solver import StepNumbers, step_numbers
 from viscoil.sph.links import LinkRows, agree, carried_links, link_rows, make, recall, store
 from viscoil.sph.neighbors import NeighborList, Torus
+from viscoil.transfer import read
 from viscoil.units import Count, Quantity, Slider
 
 
@@ -146,4 +147,4 @@ class ViscousPBF(Incompressible):
 
     def metrics(self) -> dict[str, float]:
         """Links there are."""
-        return {"links": int(self._total.to_numpy()[0]) // 2}
+        return {"links": int(read(self._total)[0]) // 2}

@@ -122,12 +122,19 @@ def count_cells(cells: Cells, torus: Torus, position: Vectors, n: qd.i32):
         cells.slot[i] = qd.atomic_add(cells.count[c], 1)
 
 
+@qd.func
+def cells_to_scan(torus: Torus) -> qd.i32:
+    """For the top of a kernel, with its other numbers: what is read between two loops is a launch of its own on a GPU."""
+    return torus.whole[3] + 1
+
+
 @qd.func(requires_top_level=True)
-def prefix_sum(cells: Cells, torus: Torus, depth: qd.template()):
-    """start[c] = particles in the cells before c. ``depth``: levels of the device's scan, 0 for the CPU's own; see RECORDED."""
+def prefix_sum(cells: Cells, torus: Torus, scanned: qd.i32, depth: qd.template()):
+    """start[c] = particles in the cells before c. ``depth``: levels of the device's scan, 0 for the CPU's own; see RECORDED.
+    ``scanned`` = cells_to_scan(torus)."""
     if qd.static(levels(depth) > 0):
         qd.algorithms.exclusive_scan_add(
-            cells.count, cells.start, cells.partial, torus.whole[3] + 1, qd.i32, qd.static(levels(depth))
+            cells.count, cells.start, cells.partial, scanned, qd.i32, qd.static(levels(depth))
         )
     else:
         for chunk in range((torus.whole[3] + 1023) // 1024):
@@ -378,13 +385,13 @@ def list_neighbors(
 
 @qd.func(requires_top_level=True)
 def search(
-    cells: Cells, torus: Torus, position: Vectors, origin: Vectors, ids: Ints, inverse_mass: Floats, n: qd.i32, reach2: Floats,
-    out: NeighborList, periodic: qd.template(), depth: qd.template(),
+    cells: Cells, torus: Torus, scanned: qd.i32, position: Vectors, origin: Vectors, ids: Ints, inverse_mass: Floats, n: qd.i32,
+    reach2: Floats, out: NeighborList, periodic: qd.template(), depth: qd.template(),
 ):  # fmt: skip
     """n particles into cells, and the list of neighbours of those that move. ``origin``: where they began the step, see
     :func:`_part`."""
     count_cells(cells, torus, position, n)
-    prefix_sum(cells, torus, depth)
+    prefix_sum(cells, torus, scanned, depth)
     sort_cells(cells, position, ids, n, depth)
     list_neighbors(cells, torus, position, origin, ids, inverse_mass, n, reach2, out, periodic, depth)
 
@@ -392,8 +399,9 @@ def search(
 @qd.kernel(graph=True, fastcache=True)
 def sort_only(cells: Cells, torus: Torus, position: Vectors, ids: Ints, k: SearchNumbers, depth: qd.Template):
     n = k.count[0]
+    scanned = cells_to_scan(torus)
     count_cells(cells, torus, position, n)
-    prefix_sum(cells, torus, depth)
+    prefix_sum(cells, torus, scanned, depth)
     sort_cells(cells, position, ids, n, depth)
 
 
@@ -403,4 +411,5 @@ def find_neighbors(
     out: NeighborList, periodic: qd.Template, depth: qd.Template,
 ):  # fmt: skip
     n = k.count[0]
-    search(cells, torus, position, origin, ids, inverse_mass, n, k.reach2, out, periodic, depth)
+    scanned = cells_to_scan(torus)
+    search(cells, torus, scanned, position, origin, ids, inverse_mass, n, k.reach2, out, periodic, depth)

@@ -24,6 +24,7 @@ import quadrants as qd
 
 from viscoil import backend
 from viscoil.particles import Ints, Vectors, allocate_array, vec3
+from viscoil.transfer import read
 
 
 @dataclass(frozen=True)
@@ -161,4 +162,4 @@ def grand_total(worker: qd.i32, n: qd.i32, sums: Sums, chunk: qd.template() = 25
 
 def total_on_host(sums: Any, n: int) -> np.ndarray:
     """The three sums, for reports."""
-    return sums.partial.to_numpy()[: (n + 255) // 256].astype(np.float64).sum(axis=0)
+    return read(sums.partial, (n + 255) // 256).astype(np.float64).sum(axis=0)

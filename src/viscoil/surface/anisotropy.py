@@ -18,7 +18,7 @@ import quadrants as qd
 from viscoil import backend, transfer
 from viscoil.io.frame import Frame
 from viscoil.particles import Floats, Ints, Matrices, Uploaded, Vectors, allocate_array, mat3, vec3
-from viscoil.sph.finding import Cells, count_cells, prefix_sum, sort_cells
+from viscoil.sph.finding import Cells, cells_to_scan, count_cells, prefix_sum, sort_cells
 from viscoil.sph.neighbors import Torus
 from viscoil.sph.search import Neighbors
 
@@ -205,8 +205,9 @@ def spread(cells: Cells, torus: Torus, k: SpreadNumbers, out: Spread):
 def _spread(
     cells: Cells, torus: Torus, position: Vectors, ids: Ints, k: SpreadNumbers, out: Spread, depth: qd.Template
 ):  # fmt: skip
+    scanned = cells_to_scan(torus)
     count_cells(cells, torus, position, k.count[0])
-    prefix_sum(cells, torus, depth)
+    prefix_sum(cells, torus, scanned, depth)
     sort_cells(cells, position, ids, k.count[0], depth)
     spread(cells, torus, k, out)
 
