@@ -1,11 +1,30 @@
 /* A CUDA driver without a GPU, for machine_code.py: memory is the host's, kernels are not run, and the text of every module
-   that is loaded is written to the folder MODULES. It says it is a Hopper chip. */
+   that is loaded is written to the folder MODULES. It says it is a Hopper chip, and how often it was asked for what
+   (host_time.py), and how many blocks of threads the largest kernel of a graph has. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTHING(name) int name(void) { return 0; }
-#define SOMETHING(name) int name(void **out) { *out = (void *)16; return 0; }
+#define NOTHING(name) int name(void) { COUNT(#name); return 0; }
+#define SOMETHING(name) int name(void **out) { COUNT(#name); *out = (void *)16; return 0; }
+
+/* One counter for each place that counts. */
+#define COUNT(name) do { static struct counter here = {name, 0, 0, NULL}; count(&here); } while (0)
+struct counter { const char *name; long number; int listed; struct counter *next; };
+static struct counter *counters;
+static unsigned most_blocks;
+
+static void count(struct counter *here) {
+    here->number++;
+    if (!here->listed) { here->listed = 1; here->next = counters; counters = here; }
+}
+long counted(const char *name) {
+    long sum = 0;
+    for (struct counter *c = counters; c; c = c->next) if (strncmp(c->name, name, strlen(name)) == 0) sum += c->number;
+    return sum;
+}
+void count_anew(void) { most_blocks = 0; for (struct counter *c = counters; c; c = c->next) c->number = 0; }
+unsigned blocks(void) { return most_blocks; }
 
 static int write_down(const char *text) {
     static int number = 0;
@@ -37,29 +56,35 @@ int cuDeviceGetAttribute(int *out, int attribute, int device) {
     return 0;
 }
 int cuMemGetInfo_v2(size_t *available, size_t *total) { *available = *total = (size_t)140 << 30; return 0; }
-int cuMemAlloc_v2(void **out, size_t size) { *out = calloc(1, size + 256); return *out == NULL; }
+int cuMemAlloc_v2(void **out, size_t size) { COUNT("cuMemAlloc_v2"); *out = calloc(1, size + 256); return *out == NULL; }
 int cuMemAllocAsync(void **out, size_t size, void *stream) { return cuMemAlloc_v2(out, size); }
 int cuMemAllocManaged(void **out, size_t size, unsigned flags) { return cuMemAlloc_v2(out, size); }
 int cuMemAllocHost_v2(void **out, size_t size) { return cuMemAlloc_v2(out, size); }
 int cuMemFree_v2(void *memory) { free(memory); return 0; }
 int cuMemFreeAsync(void *memory, void *stream) { free(memory); return 0; }
 int cuMemFreeHost(void *memory) { free(memory); return 0; }
-int cuMemcpyDtoH_v2(void *to, void *from, size_t size) { memcpy(to, from, size); return 0; }
-int cuMemcpyHtoD_v2(void *to, void *from, size_t size) { memcpy(to, from, size); return 0; }
+int cuMemcpyDtoH_v2(void *to, void *from, size_t size) { COUNT("cuMemcpyDtoH_v2"); memcpy(to, from, size); return 0; }
+int cuMemcpyHtoD_v2(void *to, void *from, size_t size) { COUNT("cuMemcpyHtoD_v2"); memcpy(to, from, size); return 0; }
 int cuMemcpyDtoD_v2(void *to, void *from, size_t size) { memcpy(to, from, size); return 0; }
-int cuMemcpyDtoHAsync_v2(void *to, void *from, size_t size, void *stream) { memcpy(to, from, size); return 0; }
-int cuMemcpyHtoDAsync_v2(void *to, void *from, size_t size, void *stream) { memcpy(to, from, size); return 0; }
+int cuMemcpyDtoHAsync_v2(void *to, void *from, size_t size, void *stream) { COUNT("cuMemcpyDtoHAsync_v2"); memcpy(to, from, size); return 0; }
+int cuMemcpyHtoDAsync_v2(void *to, void *from, size_t size, void *stream) { COUNT("cuMemcpyHtoDAsync_v2"); memcpy(to, from, size); return 0; }
 int cuMemsetD8_v2(void *to, unsigned char value, size_t count) { memset(to, value, count); return 0; }
 int cuMemsetD32_v2(unsigned *to, unsigned value, size_t count) { while (count) to[--count] = value; return 0; }
 int cuPointerGetAttribute(void *out, int attribute, void *pointer) { return 1; }
 int cuModuleLoadData(void **out, const char *text) { *out = (void *)16; return write_down(text); }
 int cuModuleLoadDataEx(void **out, const char *text, unsigned n, void *options, void *values) { return cuModuleLoadData(out, text); }
-int cuModuleGetFunction(void **out, void *module, const char *name) { *out = (void *)16; return 0; }
+int cuModuleGetFunction(void **out, void *module, const char *name) { COUNT("cuModuleGetFunction"); *out = (void *)16; return 0; }
 int cuFuncGetAttribute(int *out, int attribute, void *function) { *out = 32; return 0; }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, void *f, int threads, size_t shared) { *out = 4; return 0; }
 int cuEventElapsedTime(float *out, void *a, void *b) { *out = 1; return 0; }
 int cuGetErrorName(int error, const char **out) { *out = "none"; return 0; }
 int cuGetErrorString(int error, const char **out) { *out = "none"; return 0; }
+int cuGraphAddKernelNode(void **out, void *graph, void **before, size_t count, char *parameters) {
+    unsigned wide = *(unsigned *)(parameters + 8); /* gridDimX */
+    if (wide > most_blocks) most_blocks = wide;
+    *out = (void *)16;
+    return 0;
+}
 int cuGraphAddNode(void **out, void *graph, void **before, size_t count, char *parameters) {
     static void *bodies[8] = {(void *)16, (void *)16, (void *)16, (void *)16, (void *)16, (void *)16, (void *)16, (void *)16};
     *(void ***)(parameters + 32) = bodies; /* phGraph_out of a conditional node */
@@ -68,7 +93,7 @@ int cuGraphAddNode(void **out, void *graph, void **before, size_t count, char *p
 }
 
 SOMETHING(cuCtxCreate_v2) SOMETHING(cuCtxGetCurrent) SOMETHING(cuDeviceGetDefaultMemPool) SOMETHING(cuDevicePrimaryCtxRetain)
-SOMETHING(cuEventCreate) SOMETHING(cuGraphAddEmptyNode) SOMETHING(cuGraphAddKernelNode) SOMETHING(cuGraphConditionalHandleCreate)
+SOMETHING(cuEventCreate) SOMETHING(cuGraphAddEmptyNode) SOMETHING(cuGraphConditionalHandleCreate)
 SOMETHING(cuGraphCreate) SOMETHING(cuGraphInstantiate) SOMETHING(cuStreamCreate)
 NOTHING(cuInit) NOTHING(cuCtxSetCurrent) NOTHING(cuCtxSetLimit) NOTHING(cuCtxSynchronize) NOTHING(cuEventDestroy)
 NOTHING(cuEventRecord) NOTHING(cuEventSynchronize) NOTHING(cuFuncSetAttribute) NOTHING(cuGraphDestroy)

@@ -1,8 +1,13 @@
-"""benchmarks/machine_code.py counts what the inner loops of a disassembly hold, and compiles steps for a GPU without one."""
+"""benchmarks/machine_code.py counts what the inner loops of a disassembly hold, and compiles steps for a GPU without one;
+host_time.py counts what the host does for them."""
 
 import importlib.util
+import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,3 +59,19 @@ def test_a_step_is_one_graph_of_a_gpu_that_reads_whole_records(machine_code, sol
     assert len(steps) == 1
     assert steps[0].count(".entry") > 10
     assert "ld.global.v4.b32" in steps[0]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the stand-in for a driver needs a C compiler")
+def test_steps_are_replayed_and_all_of_a_frame_is_one_launch(tmp_path, monkeypatch):
+    """A launch whose arguments are other objects than before costs the host ten times as much, and is remembered for good."""
+    for name in ("VISCOIL_RECORDS", "VISCOIL_BLOCKS"):
+        monkeypatch.delenv(name, raising=False)
+    command = [sys.executable, str(FILE.with_name("host_time.py")), "pvfs:1000", "pbf:500", "pbf:50000"]
+    told = subprocess.run(command, env=os.environ | {"VISCOIL_CACHE": str(tmp_path)}, capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    springs, small, large = (json.loads(line) for line in told.stdout.splitlines() if line.startswith("{"))
+    for row in (springs, small, large):
+        assert row["steps_of_frame"] >= 4
+        assert row["anew"] == row["made"] == row["allocations"] == 0
+        assert row["graphs"] < 8  # two with steps, the others once a frame: remembering, lists, sorting of memory
+    assert small["blocks"] * 4 == large["blocks"] > 1000

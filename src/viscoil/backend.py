@@ -8,11 +8,13 @@ import ctypes
 import io
 import os
 import platform
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import quadrants as qd
+from quadrants.lang import impl
 
 from viscoil import cache, compiler
 from viscoil.errors import DeviceError
@@ -20,6 +22,7 @@ from viscoil.errors import DeviceError
 # Vulkan is never chosen by itself: a software rasteriser answers to that name too, and is slower than the CPU.
 AUTOMATIC = ("cuda", "amdgpu", "metal")
 DEVICES = ("auto", "cpu", *AUTOMATIC, "vulkan")
+BLOCKS, FEW_BLOCKS = 16, 4  # of threads per multiprocessor that a GPU's loops are launched with, and those of small scenes
 
 
 @dataclass(frozen=True)
@@ -97,11 +100,19 @@ def _thread_count(threads: int | None) -> int:
     return threads
 
 
+def _blocks() -> int | None:
+    """Blocks of threads per multiprocessor that all loops of a GPU are launched with, if VISCOIL_BLOCKS says so."""
+    asked = os.environ.get("VISCOIL_BLOCKS", "").strip()
+    if asked and (not asked.isdecimal() or not 1 <= int(asked) <= 64):
+        raise DeviceError(f"VISCOIL_BLOCKS: expected a whole number from 1 to 64; got '{asked}'")
+    return int(asked) if asked else None
+
+
 def _grid(name: str) -> dict[str, int]:
     """How many blocks of threads a GPU's loops are launched with, where that can be told.
 
     Sixteen per multiprocessor fill it. Left alone it would be 64, and an empty loop then takes 7.7 µs instead of 3.1 on an
-    H200: in small scenes that is all there is.
+    H200: in small scenes that is all there is (see also :func:`small_launches`).
     """
     if name != "cuda":
         return {}
@@ -113,7 +124,7 @@ def _grid(name: str) -> dict[str, int]:
         failed = failed or driver.cuDeviceGetAttribute(ctypes.byref(number), multiprocessors, device)
     except (OSError, AttributeError):
         return {}
-    return {} if failed or number.value < 1 else {"saturating_grid_dim": 16 * number.value}
+    return {} if failed or number.value < 1 else {"saturating_grid_dim": (_blocks() or BLOCKS) * number.value}
 
 
 def start(device: str = "auto", threads: int | None = None, profiled: bool = False) -> Backend:
@@ -183,6 +194,23 @@ def loop_counter(depth: int = 0) -> Any:
         counter.fill(1)
         _counters.append(counter)
     return _counters[depth]
+
+
+@contextlib.contextmanager
+def small_launches(wanted: bool) -> Iterator[None]:
+    """Kernels that are compiled inside are launched with FEW_BLOCKS instead of BLOCKS, if that is ``wanted``: on an H200 those
+    are 135,000 threads or more, as many as small scenes use, and a block that finds nothing to do takes its time too.
+
+    Their number is part of what kernels are found by in the cache, but not in a process: there something else must tell them
+    apart (finding.FEW)."""
+    config = impl.current_cfg()
+    before = config.saturating_grid_dim
+    if wanted and current().device == "cuda" and _blocks() is None:
+        config.saturating_grid_dim = before * FEW_BLOCKS // BLOCKS
+    try:
+        yield
+    finally:
+        config.saturating_grid_dim = before
 
 
 def constant(value: int) -> int:

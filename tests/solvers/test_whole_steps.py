@@ -103,3 +103,16 @@ def test_one_graph_is_the_stages(name):
 def test_thick_fluid_takes_several_passes():
     sim = Simulation(thick(BALL, "springs_plastic"), "cpu")
     assert sim.solver._passes(iisph.STEP)[0] > 1
+
+
+@pytest.mark.parametrize("odd", [0, 1])
+@pytest.mark.parametrize("method", ["pbf", "dcpbd"])
+def test_two_iterations_in_a_turn_are_two_turns(method, odd, monkeypatch):
+    """Also where their number is odd, and the second one of the last turn must not take place."""
+    counts = {"pbf": {"iterations": 4 + odd}, "dcpbd": {"velocity_iterations": 6 + 2 * odd, "iterations": 4 + odd}}[method]
+    staged = after(LOADS[method].scene(700, counts), True)
+    monkeypatch.setattr(f"viscoil.solvers.{method}.two_at_once", lambda few, coupled, mix: True)
+    whole = after(LOADS[method].scene(700, counts), False)
+    assert np.array_equal(whole[0], staged[0]) and np.array_equal(whole[1], staged[1])
+    assert whole[2] == staged[2]
+    assert np.abs(whole[1]).max() > 0

@@ -17,6 +17,7 @@ from viscoil.constraints.conformation import Substances, substances_of
 from viscoil.constraints.density import DensityNumbers, plain_density, plain_values, stable_relaxation
 from viscoil.constraints.friction import pair_factor
 from viscoil.constraints.nearby import allocate_nearby, nobody_nearby
+from viscoil.constraints.turns import two_at_once
 from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers
 from viscoil.native.fluid import FluidPasses, VelocityPasses, suits
 from viscoil.particles import Carried, Flag, Floats, Ints, Particles, Uploaded, allocate_array, mat3, vec3
@@ -96,7 +97,7 @@ def _whole_step(
     solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, v: Projection, rows: BodyRows,
     sums: Sums, pressure: Floats, status: Ints, elastic: qd.Template, hurried: qd.Template, walled: qd.Template,
     coupled: qd.Template, mix: qd.Template, team: qd.Template, uniform: qd.Template, even: qd.Template, periodic: qd.Template,
-    packed: qd.Template, places_packed: qd.Template, depth: qd.Template,
+    packed: qd.Template, places_packed: qd.Template, twice: qd.Template, depth: qd.Template,
 ):  # fmt: skip
     """Algorithm 2 as one graph, rounds of conjugate gradients included, as often as the numbers say: what GPUs run when nobody
     times stages."""
@@ -123,6 +124,11 @@ def _whole_step(
                     left, p, k, n, shared, near, torus, m, c, solids, bodies, b, s, v, rows, sums, coupled, mix, team, uniform,
                     even, periodic, packed,
                 )  # fmt: skip
+                if qd.static(twice):
+                    iterate(
+                        left, p, k, n, shared, near, torus, m, c, solids, bodies, b, s, v, rows, sums, coupled, mix, team,
+                        uniform, even, periodic, packed, True,
+                    )  # fmt: skip
             end_round(k, n, solids, bodies, s, coupled)
         settle(left, p, k, n, full, torus, solids, parts, bodies, b, s, v, sums, walled, coupled, mix, periodic, places_packed)
         while qd.graph.do_while(left):
@@ -130,6 +136,11 @@ def _whole_step(
                 left, p, k, n, shared, near, torus, d, solids, parts, bodies, b, e, s, v.search, pressure, team, hurried,
                 walled, coupled, uniform, mix, periodic, places_packed,
             )  # fmt: skip
+            if qd.static(twice):
+                relax(
+                    left, p, k, n, shared, near, torus, d, solids, parts, bodies, b, e, s, v.search, pressure, team, hurried,
+                    walled, coupled, uniform, mix, periodic, places_packed, True,
+                )  # fmt: skip
         finish(p, k, n, near, torus, m, spreading, b, s, v, status, elastic, mix, periodic)
 
 
@@ -171,7 +182,7 @@ class DCPBD(Method):
             wall_gradient=allocate_array(vec3, capacity),
             inverse=allocate_array(mat3, capacity),
             clamped=allocate_array(qd.i32, 1),
-            half=allocate_array(qd.i32, 2),
+            half=allocate_array(qd.i32, 3),
             used=allocate_array(qd.i32, 2),
             records=allocate_records(2 * capacity),
             nearby=allocate_nearby(capacity),
@@ -182,7 +193,7 @@ class DCPBD(Method):
             **{name: allocate_array(qd.f32, capacity) for name in ("viscosity", "bulk")},
             stress=allocate_array(mat3, capacity),
             scalars=allocate_array(qd.f32, 8),
-            progress=allocate_array(qd.i32, 3),
+            progress=allocate_array(qd.i32, 4),
         )
         self.sums = allocate_sums(capacity * self._team)
 
@@ -257,12 +268,14 @@ class DCPBD(Method):
         packed = world.packed and not coupled and not periodic  # places in records repeat with a period of their own
         places_packed = world.packs_places(mix) and not coupled
         if gradients and not world.stages.precise:
-            _whole_step(
-                left, rounds_left, steps_left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near,
-                m, self._numbers(world, rounds), density, spreading, solids, parts, bodies, b, e, s, v, self._rows, sums,
-                pressure, world.status, self._elastic, hurried, walled, coupled, mix, team, *variant, packed, places_packed,
-                world.neighbors.scan_depth,
-            )  # fmt: skip
+            twice = two_at_once(world.neighbors.few, coupled, mix)
+            with backend.small_launches(world.neighbors.few):
+                _whole_step(
+                    left, rounds_left, steps_left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count),
+                    near, m, self._numbers(world, rounds), density, spreading, solids, parts, bodies, b, e, s, v, self._rows,
+                    sums, pressure, world.status, self._elastic, hurried, walled, coupled, mix, team, *variant, packed,
+                    places_packed, twice, world.neighbors.scan_depth,
+                )  # fmt: skip
             return
         compiled = suits(world, mix) and not coupled
         with world.stages("integrate"):

@@ -161,7 +161,7 @@ def begin(
         yield_to_held(solids, bodies, rows)
         follow(v.u, s.predicted, n, k.dt, v, solids, bodies, rows)
     bulk_pressures(
-        v.u, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, team, uniform, periodic, packed, False
+        left, v.u, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, team, uniform, periodic, packed, False
     )
     residuals(
         left, rounds_left, p, s.predicted, n, full, k.dt, near, torus, k.support, c, v, s.records, sums, coupled, team, uniform,
@@ -209,20 +209,23 @@ def iterate(
     left: Flag, p: Particles, k: StepValues, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus, m: Substances,
     c: ProjectionNumbers, solids: Solids, bodies: Bodies, b: Clusters, s: Scratch, v: Projection, rows: BodyRows, sums: Sums,
     coupled: qd.template(), mix: qd.template(), team: qd.template(), uniform: qd.template(), even: qd.template(),
-    periodic: qd.template(), packed: qd.template(),
+    periodic: qd.template(), packed: qd.template(), second: qd.template() = False,
 ):  # fmt: skip
     """One iteration of conjugate gradients."""
-    bulk_pressures(v.search, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, team, uniform, periodic, packed)
+    bulk_pressures(
+        left, v.search, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, team, uniform, periodic, packed, True,
+        second,
+    )  # fmt: skip
     images(
         left, p, s.predicted, n, full, k.dt, near, torus, k.support, c, v, s.records, sums, True, coupled, team, uniform, even,
-        periodic, packed,
+        periodic, packed, second,
     )  # fmt: skip
     if qd.static(mix & 1 > 0):
         _advance_bodies(p, n, full, torus, b, s, v, periodic)
         if qd.static(packed):
             pack_search(n, v, s.records)
     else:
-        advance(p, n, v, s.records, packed)
+        advance(p, n, v, s.records, packed, second)
     if qd.static(coupled):
         gather(v.image, s.predicted, n, k.dt, v, solids, bodies)
         steer_bodies(k.dt, v, solids, bodies, rows)
@@ -328,12 +331,14 @@ def strides_stage(
     )  # fmt: skip
     first_stride(left, p, n, c, v)
     while qd.graph.do_while(left):
-        bulk_pressures(v.search, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, 1, uniform, periodic)
+        bulk_pressures(left, v.search, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, 1, uniform, periodic)
         stride(
             left, v.search, v.direction, p, s.predicted, n, k.dt, near, torus, k.support, c, v, False,
             uniform, even, periodic,
         )  # fmt: skip
-        bulk_pressures(v.direction, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, 1, uniform, periodic)
+        bulk_pressures(
+            left, v.direction, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, 1, uniform, periodic
+        )
         stride(
             left, v.direction, v.search, p, s.predicted, n, k.dt, near, torus, k.support, c, v, True,
             uniform, even, periodic,
@@ -362,7 +367,7 @@ def estimate_stage(
         if i == 0:
             left[()] = number[0]
     while qd.graph.do_while(left):
-        bulk_pressures(v.search, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, 1, uniform, periodic)
+        bulk_pressures(left, v.search, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, 1, uniform, periodic)
         images(
             left, p, s.predicted, n, full, k.dt, near, torus, k.support, c, v, s.records, sums, False, False, 1, uniform, even,
             periodic,

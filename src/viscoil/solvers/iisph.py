@@ -358,10 +358,11 @@ class IISPH(Method):
             search.periodic, search.scan_depth, self._enclosed(world), self.params.xsph_central, self.params.tolerance > 0,
             passes > 1,
         )  # fmt: skip
-        if self._bonded():
-            whole_step(*numbers, *self._bonds_of(dt).arguments(world), *variant)
-        else:
-            whole_step_of_liquid(*numbers, *variant)
+        with backend.small_launches(search.few):
+            if self._bonded():
+                whole_step(*numbers, *self._bonds_of(dt).arguments(world), *variant)
+            else:
+                whole_step_of_liquid(*numbers, *variant)
 
     def _numbers(self, world: Any, dt: float, steps: int = 1) -> tuple[StepNumbers, PressureNumbers]:
         p = self.params

@@ -22,6 +22,7 @@ from viscoil.constraints.density_iteration import begin_halves, copy_places, end
 from viscoil.constraints.nearby import Nearby, allocate_nearby, lists, nobody_nearby
 from viscoil.constraints.particle_solids import find_clusters, hold_together
 from viscoil.constraints.shape_matching import carry_on, rigid_velocities
+from viscoil.constraints.turns import two_at_once
 from viscoil.native.fluid import FluidPasses, suits
 from viscoil.particles import Carried, Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.clusters import Clusters, Elastic
@@ -152,7 +153,7 @@ def _start(
 def _contact(
     p: Particles, k: StepValues, n: qd.i32, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters,
     e: Elastic, s: Scratch, walls: qd.template(), coupled: qd.template(), mix: qd.template(), periodic: qd.template(),
-    packed: qd.template(),
+    packed: qd.template(), second: qd.template() = False,
 ):  # fmt: skip
     """Collisions (line 14), bodies made of particles included, and what walls then add to densities.
 
@@ -163,7 +164,7 @@ def _contact(
         approach(s.clear, n, bodies)
     touch(
         p, s.predicted, s.half, s.records, n, k.radius, k.support, k.solids, solids, parts, b, s.clear, s.wall, s.wall_gradient,
-        s.nearby, walls > 1 and not coupled and mix == 0, mix, not coupled, packed, qd.static(lists(coupled, mix)),
+        s.nearby, walls > 1 and not coupled and mix == 0, mix, not coupled, packed, qd.static(lists(coupled, mix)), second,
     )  # fmt: skip
     if qd.static(coupled):
         settle_bodies(solids, bodies)
@@ -181,19 +182,19 @@ def _iterate(
     solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, pressure: Floats,
     team: qd.template(), walls: qd.template(), power: qd.template(), uniform: qd.template(), kernel: qd.template(),
     controlled: qd.template(), hurried: qd.template(), coupled: qd.template(), mix: qd.template(), periodic: qd.template(),
-    packed: qd.template(),
+    packed: qd.template(), second: qd.template() = False,
 ):  # fmt: skip
     """Lines 9–18: all λ, then all Δp and new positions, then collisions."""
     weigh(
         p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall, s.wall_gradient, s.error, s.multiplier,
-        pressure, s.used, team, kernel, walls > 1, controlled, hurried, uniform, periodic, mix > 0, packed,
+        pressure, left, s.used, team, kernel, walls > 1, controlled, hurried, uniform, periodic, mix > 0, packed, second,
     )  # fmt: skip
     shift(
         p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall_gradient, s.multiplier, left, s.used, team,
-        power, walls > 1, uniform, periodic, mix > 0, packed, s.nearby, qd.static(lists(coupled, mix)),
+        power, walls > 1, uniform, periodic, mix > 0, packed, s.nearby, qd.static(lists(coupled, mix)), second,
     )  # fmt: skip
     if qd.static(walls > 0 or mix > 0):
-        _contact(p, k, n, torus, solids, parts, bodies, b, e, s, walls, coupled, mix, periodic, packed)
+        _contact(p, k, n, torus, solids, parts, bodies, b, e, s, walls, coupled, mix, periodic, packed, second)
     if qd.static(controlled):
         chunk_sums(s.error, n, s.partial)
         stop_when_small(left, s.used, s.partial, n, k.movers, k.tolerance, 2)
@@ -313,7 +314,7 @@ def _whole_step(
     near: NeighborList, c: DensityNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch,
     pressure: Floats, status: Ints, team: qd.Template, walls: qd.Template, power: qd.Template, uniform: qd.Template,
     kernel: qd.Template, controlled: qd.Template, hurried: qd.Template, coupled: qd.Template, mix: qd.Template,
-    periodic: qd.Template, packed: qd.Template, confined: qd.Template, depth: qd.Template,
+    periodic: qd.Template, packed: qd.Template, confined: qd.Template, twice: qd.Template, depth: qd.Template,
 ):  # fmt: skip
     """Algorithm 1 as one graph, as often as the numbers say: what a GPU runs when nobody asks for the time of its stages."""
     k = values_of(numbers)
@@ -333,6 +334,11 @@ def _whole_step(
                 left, p, k, n, full, near, torus, c, solids, parts, bodies, b, e, s, pressure, team, walls, power, uniform,
                 kernel, controlled, hurried, coupled, mix, periodic, packed,
             )  # fmt: skip
+            if qd.static(twice):
+                _iterate(
+                    left, p, k, n, full, near, torus, c, solids, parts, bodies, b, e, s, pressure, team, walls, power, uniform,
+                    kernel, controlled, hurried, coupled, mix, periodic, packed, True,
+                )  # fmt: skip
         if qd.static(controlled):
             end_halves(s.predicted, s.half, n)
         _finish(p, k, n, near, torus, b, s, status, confined, uniform, mix, periodic, packed)
@@ -362,7 +368,7 @@ class PBF(Method):
             predicted=allocate_array(vec3, 2 * capacity),
             partial=allocate_array(qd.f32, capacity // 256 + 1),
             used=allocate_array(qd.i32, 2),
-            half=allocate_array(qd.i32, 2),
+            half=allocate_array(qd.i32, 3),
             records=allocate_records(2 * capacity),
             nearby=allocate_nearby(capacity),
         )
@@ -434,11 +440,13 @@ class PBF(Method):
             periodic, packed,
         )  # fmt: skip
         if not world.stages.precise:
-            _whole_step(
-                left, backend.loop_counter(1), p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count), near,
-                d, solids, parts, bodies, b, e, s, pressure, world.status, *variant, c.vorticity > 0,
-                world.neighbors.scan_depth,
-            )  # fmt: skip
+            twice = two_at_once(world.neighbors.few, coupled, mix) and not c.tolerance  # which would be asked too often
+            with backend.small_launches(world.neighbors.few):
+                _whole_step(
+                    left, backend.loop_counter(1), p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count),
+                    near, d, solids, parts, bodies, b, e, s, pressure, world.status, *variant, c.vorticity > 0, twice,
+                    world.neighbors.scan_depth,
+                )  # fmt: skip
             return
         with world.stages("integrate"):  # lines 1-4
             _predict_stage(p, k, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)

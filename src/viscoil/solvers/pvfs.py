@@ -388,12 +388,14 @@ class PVFS(Method):
     def _whole(self, world: Any, k: Any, rows: Any, impulses: Any, plasticity: Any, stickiness: Any, density: Any) -> None:
         """The step as one graph."""
         search, solids, implicit = world.neighbors, world.solids, self.params.coupling == "implicit"
-        whole_step(
-            backend.loop_counter(), world.particles, k, search.cells, search.torus, search.numbers(world.count), search.list,
-            impulses, plasticity, rows, density, self._sweep_numbers(world), solids.device, solids.parts, solids.bodies_device,
-            stickiness, self.scratch, world.status, self._damping, self._springy_now, self._growing, len(self._matter) == 1,
-            world.uniform, len(solids) > 0, self._body_sweeps(world), implicit, search.periodic, search.scan_depth,
-        )  # fmt: skip
+        with backend.small_launches(search.few):
+            whole_step(
+                backend.loop_counter(), world.particles, k, search.cells, search.torus, search.numbers(world.count),
+                search.list, impulses, plasticity, rows, density, self._sweep_numbers(world), solids.device, solids.parts,
+                solids.bodies_device, stickiness, self.scratch, world.status, self._damping, self._springy_now, self._growing,
+                len(self._matter) == 1, world.uniform, len(solids) > 0, self._body_sweeps(world), implicit, search.periodic,
+                search.scan_depth,
+            )  # fmt: skip
 
     def _in_stages(self, world: Any, k: Any, rows: Any, impulses: Any, plasticity: Any, stickiness: Any, density: Any) -> None:
         """The step with every stage launched on its own."""

@@ -212,7 +212,7 @@ class Method:
         raise NotImplementedError
 
     def steps(self, world: Any, dt: float, number: int) -> None:
-        """At once where that can be. A launch takes a GPU's host longer than a small step takes the GPU, which waits for it."""
+        """At once where that can be: a GPU waits for the host from one launch to the next."""
         if number > 1 and self.in_graphs and not world.stages.precise:
             self.step(world, dt, number)  # type: ignore[call-arg]
             return

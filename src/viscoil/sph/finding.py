@@ -45,8 +45,9 @@ class Cells:
 # What kernels have to know of a search, in one number: the depth of its scan; PARTING more where it may put particles apart
 # that are at the same place, as the searches of steps do where passes read records; one of the next two where places are sorted
 # into records as well, and candidates read from those, into a list of one piece or of several; and STAGED times the entries of
-# a list that a block of threads collects in its shared memory first.
-PARTING, RECORDED, TORN, STAGED = 4, 8, 16, 32
+# a list that a block of threads collects in its shared memory first. FEW more where particles are few: the same is done then,
+# but the whole kernel is compiled for fewer blocks of threads (backend.small_launches).
+PARTING, RECORDED, TORN, STAGED, FEW = 4, 8, 16, 32, 4096
 BASKETS = (44, 92)  # that many entries per thread: 128 threads share memory, 48 KiB at most
 
 
@@ -62,7 +63,7 @@ def torn(depth: int) -> bool:
 
 def staged(depth: int) -> int:
     """Entries that are collected before they are written; 0: written one by one."""
-    return depth // STAGED
+    return depth % FEW // STAGED
 
 
 def levels(depth: int) -> int:

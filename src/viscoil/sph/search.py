@@ -8,7 +8,7 @@ import quadrants as qd
 from viscoil import backend, native
 from viscoil.errors import SceneError
 from viscoil.particles import Uploaded, allocate_array
-from viscoil.sph.finding import BASKETS, PARTING, RECORDED, STAGED, TORN, Cells, SearchNumbers, find_neighbors, sort_only
+from viscoil.sph.finding import BASKETS, FEW, PARTING, RECORDED, STAGED, TORN, Cells, SearchNumbers, find_neighbors, sort_only
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import allocate_records, used
 from viscoil.transfer import read, write
@@ -17,8 +17,9 @@ CELLS_PER_PARTICLE = 2  # upper bound of the torus size; cells hold about ten pa
 FEWEST_CELLS = 3  # per axis
 LARGEST_TORUS = 256**3  # the device scan is compiled for this many cells
 SMALL_TORUS = 256**2  # fewer need one level less of it
-FEW = 300_000  # particles that get along with so few: five or more in a cell
+SMALL = 300_000  # particles that get along with so few: five or more in a cell
 MOST_ELEMENTS = 2**31 - 1  # of an array
+LARGEST_TEAM = 4
 
 
 def _constant(value: int) -> Any:
@@ -63,7 +64,7 @@ def team_size(particles: int, growing: bool) -> int:
         return 1
     if growing:
         return 2
-    return 4 if particles < 40_000 else 2 if particles < 250_000 else 1
+    return LARGEST_TEAM if particles < 40_000 else 2 if particles < 250_000 else 1
 
 
 class Neighbors:
@@ -101,7 +102,7 @@ class Neighbors:
             width=_constant(self._width),
         )
         # As many as may be needed, not as are used now: what the scan of these takes is compiled into steps.
-        most = SMALL_TORUS - 1 if gpu and capacity < FEW else LARGEST_TORUS
+        most = SMALL_TORUS - 1 if gpu and capacity < SMALL else LARGEST_TORUS
         self._table = min(max(4096, CELLS_PER_PARTICLE * capacity), most - 1)
         self.cells = Cells(
             cell=allocate_array(qd.i32, capacity),
@@ -177,7 +178,7 @@ class Neighbors:
             sort_only(self.cells, self.torus, position, particles.id, self.numbers(count), self.scan_depth)
             native.list_neighbors(self, particles.inverse_mass, count)
             return
-        depth = self.scan_depth - (PARTING if self.recorded and position is particles.position else 0)
+        depth = backend.constant(self.scan_depth - (PARTING if self.recorded and position is particles.position else 0))
         find_neighbors(
             self.cells, self.torus, position, particles.position, particles.id, particles.inverse_mass,
             self.numbers(count), self.list, self.periodic, depth,
@@ -189,6 +190,11 @@ class Neighbors:
         while needed := self.overflow():
             self.widen(needed)
             self.find(position, particles, count)
+
+    @property
+    def few(self) -> bool:
+        """Whether launching kernels is what a GPU's time goes to. Settled once per scene, as teams are."""
+        return self.team >= LARGEST_TEAM
 
     def numbers(self, count: int) -> SearchNumbers:
         """Arguments of a search among ``count`` particles, on the device."""
@@ -202,6 +208,7 @@ class Neighbors:
             return more
         if self.recorded and backend.current().device == "cuda":
             more += STAGED * next((size for size in BASKETS if self._width <= size), BASKETS[-1])
+        more += FEW * self.few
         return backend.constant(more + (2 if self._table < SMALL_TORUS - 1 else 3))
 
     def to_numpy(self, count: int) -> tuple[np.ndarray, np.ndarray]:
