@@ -18,28 +18,28 @@ SUMS = (
     "momentum_x", "momentum_y", "momentum_z", "moment_x", "moment_y", "moment_z",
 )  # fmt: skip
 EXTREMES = ("ratio", "speed", "high_x", "high_y", "high_z", "minus_low_x", "minus_low_y", "minus_low_z")  # all maxima
+WIDTH = len(SUMS) + len(EXTREMES)
 NOTHING = -1e30  # maximum over no particles
 
 
 @qd.kernel(fastcache=True)
-def _bounds(x: Vectors, n: qd.i32, low: Vectors, high: Vectors):
-    """Corners of the box around the particles of each chunk [m]."""
+def _bounds(x: Vectors, n: qd.i32, corners: Vectors):
+    """Lower and upper corner of the box around the particles of each chunk [m]."""
     for chunk in range((n + 255) // 256):
         a = x[chunk * 256]
         b = x[chunk * 256]
         for i in range(chunk * 256, qd.min((chunk + 1) * 256, n)):
             a = qd.min(a, x[i])
             b = qd.max(b, x[i])
-        low[chunk] = a
-        high[chunk] = b
+        corners[2 * chunk] = a
+        corners[2 * chunk + 1] = b
 
 
 @qd.kernel(fastcache=True)
 def _totals(
-    p: Particles, n: qd.i32, ratio: Floats, listed: Ints, rest: Floats, volume: qd.f32, full: qd.f32,
-    sums: Floats, extremes: Floats,
-):  # fmt: skip
-    """Sums (SUMS) and maxima (EXTREMES) over the fluid particles of each chunk; volume d³ [m³], full: neighbours inside."""
+    p: Particles, n: qd.i32, ratio: Floats, listed: Ints, rest: Floats, volume: qd.f32, full: qd.f32, rows: Floats
+):
+    """Sums (SUMS), then maxima (EXTREMES) over the fluid particles of each chunk; volume d³ [m³], full: neighbours inside."""
     for chunk in range((n + 255) // 256):
         s = qd.Vector([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
         e = qd.Vector([-1e30, -1e30, -1e30, -1e30, -1e30, -1e30, -1e30, -1e30])
@@ -63,9 +63,9 @@ def _totals(
                 e[0] = qd.max(e[0], ratio[i])
                 e[1] = qd.max(e[1], v.norm())
         for k in qd.static(range(12)):
-            sums[chunk * 12 + k] = s[k]
+            rows[chunk * 20 + k] = s[k]
         for k in qd.static(range(8)):
-            extremes[chunk * 8 + k] = e[k]
+            rows[chunk * 20 + 12 + k] = e[k]
 
 
 class Measure:
@@ -73,15 +73,14 @@ class Measure:
 
     def __init__(self, capacity: int):
         chunks = capacity // CHUNK + 1
-        self._low, self._high = allocate_array(vec3, chunks), allocate_array(vec3, chunks)
-        self._sums = allocate_array(qd.f32, chunks * len(SUMS))
-        self._extremes = allocate_array(qd.f32, chunks * len(EXTREMES))
+        self._corners = allocate_array(vec3, 2 * chunks)
+        self._rows = allocate_array(qd.f32, chunks * WIDTH)
 
     def bounds(self, position: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Corners of the box around ``count`` > 0 particles [m]."""
-        _bounds(position, count, self._low, self._high)
-        chunks = (count + CHUNK - 1) // CHUNK
-        return read(self._low, chunks).min(0), read(self._high, chunks).max(0)
+        _bounds(position, count, self._corners)
+        corners = read(self._corners, 2 * ((count + CHUNK - 1) // CHUNK))
+        return corners[0::2].min(0), corners[1::2].max(0)
 
     def totals(self, world: Any, ratio: Any, rest: Any, full: float) -> dict[str, float]:
         """SUMS and EXTREMES of the fluid; zeros where there is none. ratio: ρ/ρ₀, rest: ρ₀ by material, on the device."""
@@ -89,10 +88,10 @@ class Measure:
         if chunks == 0:
             return dict.fromkeys((*SUMS, *EXTREMES), 0.0)
         _totals(
-            world.particles, world.count, ratio, world.neighbors.list.count, rest, world.spacing**3, full,
-            self._sums, self._extremes,
-        )  # fmt: skip
-        sums = read(self._sums, chunks * len(SUMS)).reshape(chunks, -1).astype(float).sum(0)
-        most = read(self._extremes, chunks * len(EXTREMES)).reshape(chunks, -1).max(0).astype(float)
+            world.particles, world.count, ratio, world.neighbors.list.count, rest, world.spacing**3, full, self._rows
+        )
+        rows = read(self._rows, chunks * WIDTH).reshape(chunks, WIDTH)
+        sums = rows[:, : len(SUMS)].sum(0, dtype=float)
+        most = rows[:, len(SUMS) :].max(0).astype(float)
         most[most <= NOTHING] = 0.0
         return dict(zip((*SUMS, *EXTREMES), (*sums.tolist(), *most.tolist()), strict=True))

@@ -87,7 +87,7 @@ def allocated() -> int:
 
 
 class Uploaded:
-    """A dataclass of one-element device arrays, sent to the device only when a value changes.
+    """A dataclass of one-element device arrays, sent to the device only when what it would get changes.
 
     Numbers passed by value make every launch put all its arguments together anew, which takes longer than a small step;
     a launch whose arguments are the same arrays as before is replayed at once.
@@ -96,14 +96,18 @@ class Uploaded:
     def __init__(self, kind: type):
         """kind: a frozen dataclass whose fields are all Floats or Ints."""
         self._values: dict[str, float] = {}
+        self._sent: dict[str, Any] = {}
+        self._types = {f.name: np.int32 if f.type is Ints else np.float32 for f in fields(kind)}
         self.device = kind(**{f.name: allocate_array(qd.i32 if f.type is Ints else qd.f32, 1) for f in fields(kind)})
 
     def set(self, **values: float) -> Any:
         """Takes new values and returns the dataclass for a kernel."""
         for name, value in values.items():
             if self._values.get(name) != value:
-                transfer.write(getattr(self.device, name), [value])
-                self._values[name] = value
+                self._values[name], sent = value, self._types[name](value)
+                if self._sent.get(name) != sent:  # steps of a frame differ in digits that the device never sees
+                    transfer.write(getattr(self.device, name), [sent])
+                    self._sent[name] = sent
         return self.device
 
 
@@ -113,19 +117,23 @@ class Table:
     def __init__(self, kind: type):
         self._kind = kind
         self._values: dict[str, tuple[float, ...]] = {}
+        self._sent: dict[str, np.ndarray] = {}
         self._arrays: dict[str, Any] = {}
         self._made: Any = None
 
     def set(self, **columns: list[float]) -> Any:
         """Takes new values and returns the dataclass for a kernel."""
         for name, values in columns.items():
-            if self._values.get(name) == (now := tuple(values)):
+            if self._values.get(name) == (given := tuple(values)):
                 continue
-            if len(now) != len(self._values.get(name, ())):
+            now, before, self._values[name] = np.asarray(given, np.float32), self._sent.get(name, ()), given
+            if np.array_equal(now, before):
+                continue
+            if len(now) != len(before):
                 self._arrays[name] = allocate_array(qd.f32, len(now))
                 self._made = None
             transfer.write(self._arrays[name], now)
-            self._values[name] = now
+            self._sent[name] = now
         if self._made is None:
             self._made = self._kind(**{f.name: self._arrays[f.name] for f in fields(self._kind)})
         return self._made

@@ -92,8 +92,7 @@ def measure(load: Load, device: str, threads: int | None, projection: str = "cg"
         backend.synchronise()
         begin = perf_counter()
         sim.solver.begin_frame()
-        for _ in range(load.steps):
-            sim.solver.step(sim.world, load.dt)
+        rounds.launch(sim, load.steps, load.dt)
         backend.synchronise()
         taken.append(perf_counter() - begin)
     numbers = sim.solver.metrics()

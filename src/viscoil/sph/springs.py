@@ -392,36 +392,32 @@ def freeze_kernel(
 
 
 @qd.kernel(fastcache=True)
-def _sum_rows(number: Ints, weight: Floats, n: qd.i32, held: Ints, holders: Ints, weights: Floats):
+def _sum_rows(number: Ints, weight: Floats, n: qd.i32, sums: Vectors):
     """Of every 256 particles: places used, particles that use any, and the sum of their weights."""
     for chunk in range((n + 255) // 256):
-        total = 0
+        total = 0  # of 256 rows: a single can hold that without rounding
         some = 0
         heavy = 0.0
         for i in range(chunk * 256, qd.min((chunk + 1) * 256, n)):
             total += number[i]
             some += qd.select(number[i] > 0, 1, 0)
             heavy += qd.select(number[i] > 0, weight[i], 0.0)
-        held[chunk] = total
-        holders[chunk] = some
-        weights[chunk] = heavy
+        sums[chunk] = vec3(qd.cast(total, qd.f32), qd.cast(some, qd.f32), heavy)
 
 
 class RowSums:
     """Sums over the rows of a world, on the device: a million particles would take longer to come to the host than a step."""
 
     def __init__(self, capacity: int):
-        self._held, self._holders = (allocate_array(qd.i32, capacity // 256 + 1) for _ in range(2))
-        self._weights = allocate_array(qd.f32, capacity // 256 + 1)
+        self._sums = allocate_array(vec3, capacity // 256 + 1)
 
     def of(self, number: Any, weight: Any, count: int) -> tuple[int, int, float]:
         """(Places used, particles that use any, sum of their weights) of ``count`` particles; both arrays by particle."""
         if count == 0:
             return 0, 0, 0.0
-        _sum_rows(number, weight, count, self._held, self._holders, self._weights)
-        chunks = (count + 255) // 256
-        held, holders, weights = (transfer.read(array, chunks) for array in (self._held, self._holders, self._weights))
-        return int(held.sum(dtype=np.int64)), int(holders.sum(dtype=np.int64)), float(weights.sum(dtype=float))
+        _sum_rows(number, weight, count, self._sums)
+        held, holders, weights = transfer.read(self._sums, (count + 255) // 256).sum(axis=0, dtype=float).tolist()
+        return int(held), int(holders), weights
 
 
 def on_host(world: Any, rest: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
