@@ -19,11 +19,11 @@ def _iterate(
     n = count[0]
     weigh(
         p, s.predicted, s.half, s.records, n, n, near, torus, c, s.clear, s.wall, s.wall_gradient, s.error, s.multiplier,
-        s.error, s.used, 1, kernel, True, True, False, True, False, False, False,
+        s.error, left, s.used, 1, kernel, True, True, False, True, False, False, False, False,
     )  # fmt: skip
     shift(
         p, s.predicted, s.half, s.records, n, n, near, torus, c, s.clear, s.wall_gradient, s.multiplier, left, s.used,
-        1, power, True, True, False, False, False, s.nearby, False,
+        1, power, True, True, False, False, False, s.nearby, False, False,
     )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def by_kernels(sim):
     solver, world, s = sim.solver, sim.world, sim.solver.scratch
     count = qd.ndarray(qd.i32, (1,))
     count.fill(world.count)
-    s.half.from_numpy(np.zeros(2, np.int32))
+    s.half.fill(0)
     clear = s.clear.to_numpy()
     power = solver.params.pressure_power if solver.artificial_pressure() > 0 else 0
     _iterate(
