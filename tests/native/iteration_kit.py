@@ -1,6 +1,5 @@
 """One iteration of the density constraint by the kernels, to hold the compiled one against."""
 
-import numpy as np
 import quadrants as qd
 
 from viscoil import backend
