@@ -16,7 +16,7 @@ LAYERS = [
     {"errors", "keys", "units", "model", "looks", "extras"},
     {"cache", "compiler", "backend", "native", "properties", "material", "presets", "controls"},
     {"transfer"},
-    {"particles"},
+    {"particles", "bundles"},
     {"sph", "solids", "measure"},
     {"constraints", "steps", "surface"},
     {"solvers"},

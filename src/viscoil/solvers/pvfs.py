@@ -16,6 +16,7 @@ import quadrants as qd
 from pydantic import Field, StrictBool
 
 from viscoil import backend, transfer
+from viscoil.bundles import Bundles
 from viscoil.constraints.double_density import COUNTERS, LIMIT, DoubleDensityNumbers
 from viscoil.errors import SceneError
 from viscoil.particles import Floats, Table, Uploaded, allocate_array, vec3
@@ -144,6 +145,7 @@ class PVFS(Method):
         self._sweep, self._hits = Uploaded(SweepNumbers), hits_for(1, None)
         self._width, self._needed = (allocate_array(qd.i32, 1) for _ in range(2))
         self._colour, self._turn, self._known = allocate_array(qd.i32, 2), Uploaded(Turn), Uploaded(Known)
+        self._bundles = Bundles()
         self._sequence: Any = None  # ids in the order of a sequential sweep
         self._steps = self._count = self._since = 0
         self._now = 0.0
@@ -295,8 +297,8 @@ class PVFS(Method):
             self._width.fill(partner.width)
             self._seen = -1
         known = self._known.set(known=int(self._seen == partner.version)).known
-        return _same(
-            self, "_held_rows", SpringRows, partner.array, rest.array, number.array, self._other, known, partner.row,
+        return self._bundles.of(
+            SpringRows, partner.array, rest.array, number.array, self._other, known, partner.row,
             partner.column, self._width, self._needed,
         )  # fmt: skip
 
@@ -405,7 +407,7 @@ class PVFS(Method):
         with world.stages("integrate"):
             predict_stage(p, k, solids.device, s, sweep, self._springy_now or self.form == "sequential")
         with world.stages("neighbours"):
-            world.neighbors.find(s.x, _same(self, "_ranked", Ranked, s.rank, p.inverse_mass, p.position), world.count)
+            world.neighbors.find(s.x, self._bundles.of(Ranked, s.rank, p.inverse_mass, p.position), world.count)
             schedule = self._schedule(world, s, sweep)
         hits = self._hits = hits_for(1 if at_once else world.neighbors.width, self._hits)
         bins = s.x
@@ -465,8 +467,8 @@ class PVFS(Method):
         """Who is visited when: by cells, or in the fixed random order of the ids; backwards in every other step."""
         backwards = self._turn.set(backwards=(world.steps + world.part) % 2).backwards
         if self.form != "sequential":
-            return _same(self, "_by_cells", Schedule, world.neighbors.cells.order, world.neighbors.cells.start,
-                         world.neighbors.torus.whole, self._colour, backwards)  # fmt: skip
+            cells, whole = world.neighbors.cells, world.neighbors.torus.whole
+            return self._bundles.of(Schedule, cells.order, cells.start, whole, self._colour, backwards)
         if self._sequence is None or self._sequence[0] != world.next_id:
             array = allocate_array(qd.i32, world.next_id)
             transfer.write(array, ids_by_rank(world.next_id))
@@ -492,12 +494,3 @@ class PVFS(Method):
             "limited_springs": float(counts[2] / max(springs * steps, 1)),
             "stiffness": self._k_of(self.params),
         }
-
-
-def _same(owner: Any, name: str, kind: type, *arrays: Any) -> Any:
-    """The one dataclass of these arrays. Launches are known by the identity of their arguments, so none may die (see Bonds)."""
-    made = owner.__dict__.setdefault(name, {})
-    key = tuple(map(id, arrays))
-    if key not in made:
-        made[key] = arrays, kind(*arrays)
-    return made[key][1]

@@ -193,6 +193,7 @@ class Method:
     busy = False
     in_graphs = False  # on GPUs a step is one launch, and so are several: ``step`` takes their number
     counter: Any
+    step: Any  # as in Solver, and with the number of steps where those are graphs
 
     def take_materials(self, materials: list[Any]) -> None:
         """Density is all that counts, and particles carry it."""
@@ -207,14 +208,10 @@ class Method:
     def prepare(self, world: Any, begin: float, end: float) -> None:
         """Nothing happens at a moment."""
 
-    def step(self, world: Any, dt: float) -> None:
-        """The method's algorithm."""
-        raise NotImplementedError
-
     def steps(self, world: Any, dt: float, number: int) -> None:
         """At once where that can be: a GPU waits for the host from one launch to the next."""
         if number > 1 and self.in_graphs and not world.stages.precise:
-            self.step(world, dt, number)  # type: ignore[call-arg]
+            self.step(world, dt, number)
             return
         for world.part in range(number):
             self.step(world, dt)

@@ -19,6 +19,7 @@ import numpy as np
 import quadrants as qd
 
 from viscoil import transfer
+from viscoil.bundles import Bundles
 from viscoil.particles import Table, Uploaded, allocate_array, vec3
 from viscoil.sph import springs
 from viscoil.sph.bonds import (
@@ -53,7 +54,7 @@ class Bonds:
         self._width, self._needed = (allocate_array(qd.i32, 1) for _ in range(2))
         self._where = allocate_array(qd.i32, 1)
         self._wide = 0
-        self._made: dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = {}
+        self._bundles = Bundles()
         self.resize(1)
 
     def resize(self, capacity: int) -> None:
@@ -94,18 +95,6 @@ class Bonds:
         self.carried["strength"].steady = not any(m.weakening > 0 for m in matter)
 
     # --- memory ------------------------------------------------------------------------------------------------------------
-    def _same(self, name: str, kind: type, *arrays: Any) -> Any:
-        """The one dataclass of these arrays.
-
-        Launches are known by the identity of their arguments and replayed with the arrays they had. Sorting exchanges rows with
-        their spare; a dataclass that died would leave its identity to the next one, and the launch would see the rows from
-        before.
-        """
-        key = (name, *map(id, arrays))
-        if key not in self._made:
-            self._made[key] = arrays, kind(*arrays)
-        return self._made[key][1]
-
     def rows(self, world: Any) -> Any:
         """The bonds on the device."""
         if self.capacity < world.capacity:
@@ -116,8 +105,8 @@ class Bonds:
             self._width.fill(partner.width)
         if self._where.shape[0] < world.next_id:
             self._where = allocate_array(qd.i32, int(1.5 * world.next_id))
-        return self._same(
-            "rows", BondRows, partner.array, rest.array, number.array, strength.array, self._where, self._stiffness,
+        return self._bundles.of(
+            BondRows, partner.array, rest.array, number.array, strength.array, self._where, self._stiffness,
             self._scarcity, partner.row, partner.column, rest.row, self._width, self._needed,
         )  # fmt: skip
 
@@ -125,9 +114,7 @@ class Bonds:
         """The regions on the device; empty unless shapes are matched."""
         rotation = world.carried.get("rotation")
         arrays = (rotation.array, rotation.row, rotation.column) if rotation else (self._empty[0], *2 * self._empty[1:])
-        return self._same(
-            "regions", Regions, *arrays, self._offset, self._lightness, self._worst, self._share, self._changed
-        )
+        return self._bundles.of(Regions, *arrays, self._offset, self._lightness, self._worst, self._share, self._changed)
 
     def short_of_room(self) -> int:
         """Places a particle wanted beyond those in its row, or 0. Waits for the device."""
