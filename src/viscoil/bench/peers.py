@@ -214,6 +214,8 @@ def tables(result: dict[str, Any]) -> list[Table]:
 
 def draw(result: dict[str, Any], figure: Any) -> None:
     """Bars: seconds per simulated second; compression; how the cube sinks."""
+    from matplotlib import ticker
+
     rows = [row for row in result["rows"] if row["seconds_per_second"]]
     heaps = [row for row in rows if row["contest"] == "viscous"]
     panes = figure.subplots(1, 3 if heaps else 2)
@@ -226,6 +228,10 @@ def draw(result: dict[str, Any], figure: Any) -> None:
     ):
         axes.barh(places, values, color=colours)
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))  # decades alone may be none
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+        axes.tick_params(axis="x", labelrotation=45)
         axes.set_xlabel(what)
         axes.invert_yaxis()
         axes.set_yticks(places, names if axes is panes[0] else [""] * len(rows), fontsize=7)
