@@ -26,7 +26,19 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.finding import coincident
-from viscoil.sph.neighbors import NeighborList, Torus, entry, fetch_share, lanes, separation, team_sum, team_vector, turns
+from viscoil.sph.neighbors import (
+    NeighborList,
+    Torus,
+    entry,
+    fetch_first,
+    fetch_next,
+    fetch_share,
+    lanes,
+    separation,
+    team_sum,
+    team_vector,
+    turns,
+)
 from viscoil.sph.records import Records, record, vector_of
 from viscoil.sph.smoothing import density_weight, poly6, spiky_gradient
 
@@ -151,8 +163,9 @@ def sums_by_records(
     density = 0.0
     slopes = vec3(0.0)
     squares = 0.0
+    some = fetch_first(near, i, count, member, team)
     for turn in range(turns(count, team)):
-        some = fetch_share(near, i, count, turn, member, team, False)
+        ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
             d = separation(xi, vector_of(record(r, first + some[lane])), torus, periodic)
             r2 = d.dot(d)
@@ -160,6 +173,7 @@ def sums_by_records(
             density += density_weight(r2, h, kernel)
             slopes += slope * d
             squares += slope * slope * r2
+        some = ahead
     # Who fills up the last fetch is i itself: one of them is meant.
     own = qd.cast(1 - _filled(count, team), qd.f32) * density_weight(0.0, h, kernel)
     return team_sum(density, team) + own, team_vector(slopes, team), team_sum(squares, team)
@@ -302,14 +316,16 @@ def correction_by_records(
     own = record(r, first + i)
     xi = vector_of(own)
     total = vec3(0.0)
+    some = fetch_first(near, i, count, member, team)
     for turn in range(turns(count, team)):
-        some = fetch_share(near, i, count, turn, member, team, False)
+        ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
             other = record(r, first + some[lane])
             d = separation(xi, vector_of(other), torus, periodic)
             r2 = d.dot(d)
             weight = pair_weight(own[3], 1.0, other[3], 1.0, r2, h, repulsion, reference, power)
             total += weight * spiky_gradient(r2, h) * d
+        some = ahead
     return xi, own[3], p.volume[i] * team_vector(total, team)
 
 

@@ -16,7 +16,18 @@ import numpy as np
 import quadrants as qd
 
 from viscoil.particles import Floats, Particles, Vectors, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, fetch_share, lanes, separation, team_sum, team_vector, turns
+from viscoil.sph.neighbors import (
+    NeighborList,
+    Torus,
+    fetch_first,
+    fetch_next,
+    fetch_share,
+    lanes,
+    separation,
+    team_sum,
+    team_vector,
+    turns,
+)
 from viscoil.sph.records import Records, aligned, apart, bits_of, record, unit_of, velocity_in
 from viscoil.sph.smoothing import cubic_gradient
 
@@ -119,12 +130,14 @@ def divergence_by_records(
     xi = aligned(own[0], own[1])
     ui = velocity_in(own[2], own[3])
     unit = unit_of(h)
+    some = fetch_first(near, i, count, member, team)
     for turn in range(turns(count, team)):
-        some = fetch_share(near, i, count, turn, member, team, False)
+        ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
             other = bits_of(record(r, first + some[lane]))
             d = apart(xi, aligned(other[0], other[1]), unit)
             total += cubic_gradient(d.dot(d), h) * d.dot(velocity_in(other[2], other[3]) - ui)
+        some = ahead
     return volume * team_sum(total, team)
 
 
@@ -143,8 +156,9 @@ def friction_by_records(
     nu = viscosity[i]
     rub = c * nu
     smallest = 1e-6 * h * h
+    some = fetch_first(near, i, count, member, team)
     for turn in range(turns(count, team)):
-        some = fetch_share(near, i, count, turn, member, team, False)
+        ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
             j = some[lane]
             other = bits_of(record(r, first + j))
@@ -154,4 +168,5 @@ def friction_by_records(
                 rub = 0.5 * c * _both(nu, viscosity[j])
             pair = rub * d.dot(ui - velocity_in(other[2], other[3])) / qd.max(r2, smallest)
             total += (cubic_gradient(r2, h) * (pair + q + bulk[j])) * d
+        some = ahead
     return volume * team_vector(total, team)

@@ -140,6 +140,26 @@ def fetch_share(
 
 
 @qd.func
+def fetch_first(near: NeighborList, i: qd.i32, count: qd.i32, member: qd.i32, team: qd.template()):
+    """:func:`fetch_share` of the first turn, from a list of one piece; i itself where there is none.
+
+    It has to differ from a plain load: the compiler would else move what :func:`fetch_next` loads into the next turn."""
+    found = fetch_share(near, i, count, 0, member, team, False)
+    for lane in qd.static(range(lanes())):
+        found[lane] = qd.select(count > 0, found[lane], i)
+    return found
+
+
+@qd.func
+def fetch_next(near: NeighborList, i: qd.i32, count: qd.i32, turn: qd.i32, member: qd.i32, team: qd.template()):
+    """:func:`fetch_share` of the turn after ``turn``, or of that one again if it is the last, from a list of one piece.
+
+    Fetched before the neighbours of this turn are used: a GPU then waits for names and for places at the same time, not for
+    one after the other."""
+    return fetch_share(near, i, count, qd.min(turn + 1, turns(count, team) - 1), member, team, False)
+
+
+@qd.func
 def team_sum(value: qd.f32, team: qd.template()) -> qd.f32:
     """Sum over the members of a team, in all of them, in a fixed order. All threads of a warp have to come here."""
     total = value

@@ -6,7 +6,7 @@ It is the last thing a step does, so the commit is done in the same pass.
 import quadrants as qd
 
 from viscoil.particles import Ints, Particles, Vectors, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, fetch_first, fetch_next, lanes, separation, turns
 from viscoil.sph.records import Records, aligned, apart, bits_of, record, unit_of, velocity_in
 from viscoil.sph.smoothing import poly6
 from viscoil.steps.integrate import wrapped
@@ -64,11 +64,14 @@ def xsph_by_records(
             xi = aligned(own[0], own[1])
             vi = velocity_in(own[2], own[3])
             unit = unit_of(support)
-            for batch in range(batches(near.count[i])):
-                some = fetch(near, i, batch, False)
+            count = near.count[i]
+            some = fetch_first(near, i, count, 0, 1)
+            for turn in range(turns(count, 1)):
+                ahead = fetch_next(near, i, count, turn, 0, 1)
                 for lane in qd.static(range(lanes())):
                     other = bits_of(record(r, first + some[lane]))
                     d = apart(xi, aligned(other[0], other[1]), unit)
                     change += poly6(d.dot(d), support) * (velocity_in(other[2], other[3]) - vi)
+                some = ahead
         p.velocity[i] = velocity[i] + strength * p.volume[i] * change
         p.position[i] = x[i]
