@@ -7,7 +7,8 @@ say comes in a pass of its own, for the few particles that may be near one.
 Places go back and forth between the two halves of one array, so that a shift reads what was there before everybody moved:
 ``half[0]`` is the half that holds the places, ``half[1]`` the one a shift reads, ``half[2]`` whether the ``second`` iteration
 of a turn takes place (turns.py). Where GPUs read neighbours as records (``packed``, sph/records.py) those have the same two
-halves, and a place that changes in one array changes in both.
+halves, and a place that changes in one array changes in both. Weighing, which needs nothing but places, reads them from words
+of half the size there (``spots``), which need no second half: it is not weighing that moves anybody.
 """
 
 import quadrants as qd
@@ -22,6 +23,7 @@ from viscoil.constraints.density import (
     multiplier_from,
     multiplier_of,
     sums_by_records,
+    sums_by_spots,
 )
 from viscoil.constraints.nearby import Nearby, add
 from viscoil.constraints.turns import goes_on
@@ -30,7 +32,7 @@ from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.clusters import Clusters, note_touch
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.records import Records, put_fourth, put_record, record
+from viscoil.sph.records import Records, put_fourth, put_record, put_spot, record
 from viscoil.sph.sums import block_size
 
 
@@ -42,7 +44,7 @@ def length_of(x: Vectors) -> qd.i32:
 
 @qd.func(requires_top_level=True)
 def begin_halves(
-    left: Flag, x: Vectors, half: Ints, used: Ints, r: Records, n: qd.i32, iterations: qd.i32, packed: qd.template()
+    left: Flag, x: Vectors, half: Ints, used: Ints, r: Records, n: qd.i32, h: qd.f32, iterations: qd.i32, packed: qd.template()
 ):
     """Places lie in the first half; copied so that ``iterations`` shifts, all still to do, end there as well."""
     for i in range(n):
@@ -50,6 +52,7 @@ def begin_halves(
             x[length_of(x) + i] = x[i]
         if qd.static(packed):
             put_record(r, iterations % 2 * length_of(x) + i, x[i], 0.0)
+            put_spot(r, i, x[i], h)
         if i == 0:
             half[0] = iterations % 2
             left[()] = iterations
@@ -118,9 +121,15 @@ def weigh(
             value = 0.0
             left = 0.0
             if qd.static(packed):
-                density, slopes, squares = sums_by_records(
-                    i, count, r, first, near, torus, c.support[0], t % team, team, kernel, periodic
-                )
+                density = 0.0
+                slopes = vec3(0.0)
+                squares = 0.0
+                if qd.static(periodic):  # spots have a period of their own
+                    density, slopes, squares = sums_by_records(
+                        i, count, r, first, near, torus, c.support[0], t % team, team, kernel, periodic
+                    )
+                else:
+                    density, slopes, squares = sums_by_spots(i, count, r, near, c.support[0], t % team, team, kernel)
                 if t < n * team and t % team == 0:  # what follows is read after the loop: it would take registers from it
                     share, toward = _of_walls(i, moves, clear, wall, wall_gradient, c, walled)
                     value, left = multiplier_from(i, p, density, slopes, squares, share, toward, c)
@@ -214,6 +223,7 @@ def shift(
                 x[length_of(x) - first + i] = place
                 if qd.static(packed):
                     put_record(r, length_of(x) - first + i, place, 0.0)
+                    put_spot(r, i, place, c.support[0])
             if t == 0:
                 half[0] = 1 - half[1]
                 count_down(left, used)
@@ -265,6 +275,7 @@ def _touch_one(
             x[at] = place
             if qd.static(packed):
                 put_record(r, at, place, 0.0)
+                put_spot(r, i, place, h)
         if qd.static(walled):
             share, slope = wall_density(place, h, number, solids, parts, 0)
             wall[i] = share

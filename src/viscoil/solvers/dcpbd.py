@@ -184,7 +184,7 @@ class DCPBD(Method):
             clamped=allocate_array(qd.i32, 1),
             half=allocate_array(qd.i32, 3),
             used=allocate_array(qd.i32, 2),
-            records=allocate_records(2 * capacity),
+            records=allocate_records(2 * capacity, capacity),
             nearby=allocate_nearby(capacity),
         )
         self.projection = Projection(

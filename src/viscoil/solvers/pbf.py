@@ -142,7 +142,7 @@ def _start(
     left: Flag, p: Particles, k: StepValues, n: qd.i32, solids: Solids, parts: Parts, s: Scratch, walls: qd.template(),
     packed: qd.template(), listed: qd.template(),
 ):  # fmt: skip
-    begin_halves(left, s.predicted, s.half, s.used, s.records, n, k.iterations, packed)
+    begin_halves(left, s.predicted, s.half, s.used, s.records, n, k.support, k.iterations, packed)
     if qd.static(walls > 1):
         weigh_walls(
             p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient, s.nearby, listed
@@ -369,7 +369,7 @@ class PBF(Method):
             partial=allocate_array(qd.f32, capacity // 256 + 1),
             used=allocate_array(qd.i32, 2),
             half=allocate_array(qd.i32, 3),
-            records=allocate_records(2 * capacity),
+            records=allocate_records(2 * capacity, capacity),
             nearby=allocate_nearby(capacity),
         )
         self.counter = self.scratch.used

@@ -2,7 +2,8 @@
 
 A pass over the neighbour list takes as long as the first-level cache needs to deliver what is fetched, which grows with the
 bytes per neighbour (measured: docs/performance.md). So what belongs together lies together: a place and a multiplier in a
-record of four numbers, or, rounded, a place and a velocity in one (the second half of this file). The compiler only makes loads
+record of four numbers, or, rounded, a place and a velocity in one, or a place alone in half of one (the second half of this
+file). The compiler only makes loads
 of 16 bytes where it knows that addresses are multiples of 16, which an array's type does not tell, so the load itself is a
 function of three lines in the compiler's intermediate language (``wide.ll``), linked into kernels as bitcode and inlined there.
 Writes, of which there is one per particle and not one per pair, go through the array.
@@ -39,6 +40,7 @@ class Records:
 
     words: Words  # two per record: the first number in the lower half, the second in the upper; the third, the fourth
     address: Words  # [1] of ``words`` on the device, a multiple of 16
+    spots: Words  # a place alone, rounded as in the second half of this file; one per particle, for those who want them
 
 
 def mode() -> str:
@@ -74,8 +76,8 @@ def _link() -> None:
     load_four = SourceBuilder.from_file(str(Path(__file__).with_name(f"wide_{target}.bc"))).load_four
 
 
-def allocate_records(size: int) -> Records:
-    """Room for ``size`` records, or for one where they are not used."""
+def allocate_records(size: int, spots: int = 1) -> Records:
+    """Room for ``size`` records and ``spots`` places, or for one where they are not used."""
     words = allocate_array(qd.u64, 2 * size if used() else 2)
     address = allocate_array(qd.u64, 1)
     if is_wide():
@@ -84,7 +86,7 @@ def allocate_records(size: int) -> Records:
         if place % 16:
             raise DeviceError(f"memory for records begins at {place:#x}, which is no multiple of 16; say VISCOIL_RECORDS=words")
         transfer.write(address, np.array([place], np.uint64))
-    return Records(words, address)
+    return Records(words, address, allocate_array(qd.u64, spots if used() else 1))
 
 
 @qd.func
@@ -172,6 +174,19 @@ def place_word(x: vec3, h: qd.f32) -> qd.u64:
         whole = qd.cast((turns - qd.floor(turns)) * 2097152.0, qd.i32) & 0x1FFFFF
         word |= qd.cast(whole, qd.u64) << qd.u64(qd.static(21 * axis))
     return word
+
+
+@qd.func
+def put_spot(r: Records, i: qd.i32, x: vec3, h: qd.f32):
+    """Spot i ← x."""
+    r.spots[i] = place_word(x, h)
+
+
+@qd.func
+def spot(r: Records, i: qd.i32):
+    """The :func:`aligned` place of spot i."""
+    low, high = _halves(r.spots[i])
+    return aligned(low, high)
 
 
 @qd.func
