@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from kit import differences, lattice, make_particles, periodic_box, search
-from viscoil import backend
+from viscoil import backend, native
 from viscoil.errors import SceneError
 from viscoil.sph.finding import levels
 from viscoil.sph.search import CELLS_PER_PARTICLE, Neighbors, list_width, pieces_of
+from viscoil.transfer import read
 
 R = 0.1
 RNG = np.random.default_rng(5)
@@ -57,14 +58,22 @@ PLACES = {
 }  # fmt: skip
 
 
+@pytest.fixture(params=["none", "wide"])
+def records(request, monkeypatch):
+    """Candidates read number by number, and as GPUs do: as records, from cells that are sliced along x."""
+    monkeypatch.setenv("VISCOIL_RECORDS", request.param)
+    with native.use(native.active() and request.param == "none"):
+        yield request.param
+
+
 @pytest.mark.parametrize("place", PLACES)
-def test_against_brute_force(place):
+def test_against_brute_force(place, records):
     check(PLACES[place])
 
 
 @pytest.mark.parametrize("axes", ["x", "y", "xz", "xyz"])
 @pytest.mark.parametrize("size", [(0.3, 0.4, 0.55), (0.61, 1.7, 0.33)])
-def test_periodic_boxes(axes, size):
+def test_periodic_boxes(axes, size, records):
     low = np.array([-0.13, 2.0, 0.4])
     box = periodic_box(low, low + size, axes)
     x = low + RNG.uniform(0, 1, (500, 3)) * size
@@ -73,7 +82,7 @@ def test_periodic_boxes(axes, size):
     check(outside, box)  # predicted positions are not wrapped yet
 
 
-def test_wide_periodic_box_with_few_particles():
+def test_wide_periodic_box_with_few_particles(records):
     """More cells than memory: cells become larger, nothing else changes."""
     box = periodic_box((0, 0, 0), (40, 1, 60), "xz")
     x = np.concatenate([RNG.uniform(0, 0.3, (150, 3)), np.array([39.99, 0.5, 59.99]) + RNG.uniform(-0.1, 0.1, (50, 3))])
@@ -92,7 +101,7 @@ def test_boundary_samples_are_listed_but_have_no_list():
 
 
 @pytest.mark.parametrize("axes", ["", "xyz"])
-def test_order_in_memory_does_not_matter(axes):
+def test_order_in_memory_does_not_matter(axes, records):
     """Lists name the same particles in the same order, whatever the arrays' order: sums keep their bits."""
     n = 400
     x = np.concatenate([RNG.uniform(0, 0.5, (n - 20, 3)), np.full((20, 3), 0.25)]).astype(np.float32)
@@ -154,6 +163,24 @@ def test_cells_are_used_up_to_what_memory_allows():
     assert min(neighbors.dims) >= 40
     neighbors.fit(np.zeros(3), np.array([2.0, 1.0, 1.0]))
     assert max(neighbors.dims) <= 24
+
+
+@pytest.mark.parametrize("slices", [1, 2, 4])
+def test_cells_are_sliced_as_far_as_memory_goes(slices, monkeypatch):
+    """And not where somebody colours them, or wants 27 of them around each."""
+    monkeypatch.setenv("VISCOIL_RECORDS", "wide")
+    neighbors, length = Neighbors(R, 60, 5000), {1: 30, 2: 14, 4: 5}[slices]  # 10,000 cells
+    size = np.array([length, 14, 14]) * R * 0.99
+    neighbors.fit(np.zeros(3), size)
+    assert neighbors.slices == slices and np.prod(neighbors.dims) <= CELLS_PER_PARTICLE * 5000
+    real, whole = read(neighbors.torus.real), read(neighbors.torus.whole)
+    assert np.allclose(real[3:6], [slices / R, 1 / R, 1 / R])
+    assert whole.tolist() == [*neighbors.dims, np.prod(neighbors.dims), slices]
+    for name, value in (("multiple", 2), ("may_slice", False)):
+        other = Neighbors(R, 60, 5000)
+        setattr(other, name, value)
+        other.fit(np.zeros(3), size)
+        assert other.slices == 1
 
 
 @pytest.mark.parametrize("multiple", [1, 2, 3, 4])

@@ -58,14 +58,17 @@ def ball(radius):
 
 
 @pytest.mark.parametrize("kernel, w, support", [(CUBIC, cubic, 2.0), (0, spiky, 2.3)])
-@pytest.mark.parametrize("jitter", [0.0, 0.2])
-def test_estimate_is_its_definition(kernel, w, support, jitter):
-    """With boundary samples of other volumes, a pair far away and a particle alone."""
+@pytest.mark.parametrize("jitter, records", [(0.0, "none"), (0.2, "none"), (0.2, "wide")])
+def test_estimate_is_its_definition(kernel, w, support, jitter, records, monkeypatch):
+    """With boundary samples of other volumes, a pair far away and a particle alone; in whole cells and in sliced ones."""
+    monkeypatch.setenv("VISCOIL_RECORDS", records)
     x = np.concatenate([lattice((7, 8, 6), D, jitter), [[1.0, 0, 0], [1.0 + D, 0, 0], [3.0, 0, 0]]])
+    x = x[:-3] if records == "wide" else x  # so far away that there is no memory for slices
     fluid = np.ones(len(x), bool)
     fluid[: 8 * 6] = False  # one side
     volume = np.where(fluid, calibrate(D, support * D, kernel).volume, 0.7 * D**3)
     world = world_of(x, kernel, support * D, volume=volume, solid=np.where(fluid, -1, 0), inverse_mass=fluid.astype(float))
+    assert (world.neighbors.slices > 1) == (records == "wide")
     assert estimate(world) == pytest.approx(by_definition(x, volume, support * D, w, fluid), rel=2e-5)
 
 

@@ -15,6 +15,7 @@ from viscoil.transfer import read, write
 
 CELLS_PER_PARTICLE = 2  # upper bound of the torus size; cells hold about ten particles, so most stay empty
 FEWEST_CELLS = 3  # per axis
+SLICES = 4, 2  # cells along x per reach where candidates are read as records: as many as there is memory for
 LARGEST_TORUS = 256**3  # the device scan is compiled for this many cells
 SMALL_TORUS = 256**2  # fewer need one level less of it
 SMALL = 300_000  # particles that get along with so few: five or more in a cell
@@ -77,7 +78,8 @@ class Neighbors:
         self.periodic = box is not None and bool(box.periodic)
         self.dims = (FEWEST_CELLS,) * 3
         self.multiple = 1  # unbounded axes have a multiple of this many cells (at most 16), for those who colour them
-        self.torus = Torus(allocate_array(qd.f32, 9), allocate_array(qd.i32, 4))
+        self.may_slice = True  # whether cells may be shorter along x: all that asks for them knows
+        self.torus = Torus(allocate_array(qd.f32, 9), allocate_array(qd.i32, 5))
         self._width = list_width(int(expected * 1.25) + 6)
         self._table = 0
         self._numbers = Uploaded(SearchNumbers)
@@ -157,6 +159,10 @@ class Neighbors:
                 wanted = (float(high[axis]) - float(low[axis])) / self.reach
                 dims[axis] = int(min(max(wanted + 3, 8), 1e9))
                 dims[axis] += -dims[axis] % self.multiple
+        may_slice = self.recorded and self.may_slice and self.multiple == 1
+        fitting = (slices for slices in SLICES if may_slice and slices * np.prod(dims, dtype=float) <= self._table)
+        self.slices = next(fitting, 1)
+        dims[0] *= self.slices
         room, least = float(self._table), FEWEST_CELLS + -FEWEST_CELLS % self.multiple
         for left, axis in zip((3, 2, 1), np.argsort(dims, kind="stable"), strict=True):
             # The shortest axis first: what it leaves is shared evenly by the longer ones. Unbounded axes then share
@@ -165,16 +171,16 @@ class Neighbors:
             if period[axis] == 0:
                 dims[axis] = max(dims[axis] - dims[axis] % self.multiple, least)
             room /= dims[axis]
-        size = np.where(period > 0, period / dims, self.reach)
+        size = np.where(period > 0, period / dims, self.reach / np.array([self.slices, 1, 1]))
         self.dims = tuple(int(d) for d in dims)
         write(self.torus.real, np.concatenate([origin, 1 / size, period]))
-        write(self.torus.whole, [*dims, np.prod(dims)])
+        write(self.torus.whole, [*dims, np.prod(dims), self.slices])
 
     def find(self, position: Any, particles: Any, count: int) -> None:
         """Sorts ``count`` particles at ``position`` into cells and lists the neighbours of those that move.
 
         Nobody is moved by it where ``position`` is where they are, not where a step leads them."""
-        if native.active() and not self.periodic:
+        if native.active() and not self.periodic and self.slices == 1:
             sort_only(self.cells, self.torus, position, particles.id, self.numbers(count), self.scan_depth)
             native.list_neighbors(self, particles.inverse_mass, count)
             return

@@ -16,7 +16,7 @@ from typing import Any
 import quadrants as qd
 
 from viscoil.particles import Floats, Particles, Vectors, allocate_array, vec3
-from viscoil.sph.finding import Cells, cell_beside
+from viscoil.sph.finding import Cells, cell_beside, cells_beside
 from viscoil.sph.neighbors import NeighborList, Torus, entry, separation
 from viscoil.sph.smoothing import density_weight
 from viscoil.sph.sums import Sums, allocate_sums, chunk_totals, hand_in, padded, total_on_host
@@ -55,7 +55,7 @@ def _terms(
         if i < n and p.solid[i] < 0:
             x = middle[i]
             density = 0.0
-            for which in range(27):
+            for which in range(cells_beside(torus)):
                 cell = cell_beside(x, which, torus)
                 for place in range(cells.start[cell], cells.start[cell + 1]):
                     j = cells.order[place]
