@@ -156,6 +156,30 @@ def test_they_become_sliders_of_the_page(sticky):
         web.stop()
 
 
+def test_what_the_scene_says_is_shown_at_once_or_when_the_hand_is_still(sticky, monkeypatch):
+    """Also on sliders that were made a moment ago, which nobody has touched."""
+    web = server.start(server.LOCAL, 0)
+    try:
+        now = [100.0]
+        monkeypatch.setattr("viscoil.studio.sliders.time.perf_counter", lambda: now[0])
+        sliders = Sliders(web.gui, web.gui.add_folder("physics"), lambda path, value: None)
+        sliders.build(tuple(scene_controls(sticky)))
+        handle = sliders._handles["solver.grip"]
+        sliders.show({"solver.grip": 1000.0})
+        assert handle.label == "grip: 1000 Pa"
+        (moved,) = handle._impl.update_cb
+        handle._impl.value = handle.max
+        asyncio.run(moved(SimpleNamespace(client=object(), target=handle)))
+        sliders.show({"solver.grip": 500.0})
+        sliders.settle()
+        assert handle.label == "grip: 1e+05 Pa", "not from under a hand"
+        now[0] += 2.0
+        sliders.settle()
+        assert handle.label == "grip: 500 Pa" and handle.value == found_position(sticky, 500.0)
+    finally:
+        web.stop()
+
+
 def found_position(scene, value):
     return by_path(scene)["solver.grip"].position(value)
 

@@ -156,6 +156,7 @@ class Studio(Wishes):
             self._due["numbers"] = now + NUMBERS
             self._status.recording = self.saving.recorded
             self.panel.status(self._status)
+            self.panel.sliders.settle()
             self.panel.legend(self.colouring.legend())
         if now >= self._due["curves"]:
             self._due["curves"] = now + CURVES

@@ -18,6 +18,8 @@ class Sliders:
         self._controls: dict[str, Control] = {}
         self._handles: dict[str, Any] = {}
         self._doubtful: set[str] = set()  # changes that were refused: the scene's value comes back at once
+        self._touched: dict[str, float] = {}  # when a hand last moved them
+        self._late: dict[str, float | None] = {}  # what the scene said meanwhile
 
     def build(self, groups: tuple[Group, ...]) -> None:
         """Sliders for these controls instead of those there were."""
@@ -25,6 +27,7 @@ class Sliders:
             folder.remove()
         self._folders, self._controls, self._handles = [], {}, {}
         self._doubtful.clear()
+        self._touched, self._late = {}, {}
         with self._parent:
             for group in groups:
                 folder = self._gui.add_folder(group.title)
@@ -44,6 +47,8 @@ class Sliders:
         async def _(event: Any) -> None:
             if event.client is None:
                 return  # set by the program, not by a hand
+            self._touched[control.path] = time.perf_counter()
+            self._late.pop(control.path, None)
             value = control.at(int(event.target.value))
             event.target.label = label(control, value)
             self._change(control.path, value)
@@ -53,19 +58,26 @@ class Sliders:
         self._doubtful.add(path)
 
     def show(self, values: dict[str, float | None], at_once: bool = False) -> None:
-        """Moves the sliders to what the scene says, but not from under a hand."""
+        """Moves the sliders to what the scene says; not from under a hand, but once it is still (:meth:`settle`)."""
         for path, value in values.items():
             handle, control = self._handles.get(path), self._controls.get(path)
             if handle is None or control is None:
                 continue
-            touched = time.time() - handle.update_timestamp < STILL
+            touched = time.perf_counter() - self._touched.get(path, -STILL) < STILL
             if touched and not at_once and path not in self._doubtful:
+                self._late[path] = value
                 continue
+            self._late.pop(path, None)
             self._doubtful.discard(path)
             position = control.position(value)
             if handle.value != position:
                 handle.value = position
             handle.label = label(control, value)
+
+    def settle(self) -> None:
+        """Shows what was held back while hands were at work. Called now and then."""
+        if self._late:
+            self.show(dict(self._late))
 
     @property
     def paths(self) -> list[str]:
