@@ -32,6 +32,7 @@ class Backend:
     device: str  # name out of DEVICES, never "auto"
     threads: int  # CPU worker threads (also of the CPU side of a GPU run)
     is_gpu: bool
+    multiprocessors: int = 1  # of a CUDA device, where that can be told
 
 
 _current: Backend | None = None
@@ -108,23 +109,28 @@ def _blocks() -> int | None:
     return int(asked) if asked else None
 
 
-def _grid(name: str) -> dict[str, int]:
-    """How many blocks of threads a GPU's loops are launched with, where that can be told.
+def _multiprocessors(name: str) -> int:
+    """Of a CUDA device; 0 where that cannot be told."""
+    if name != "cuda":
+        return 0
+    device, number = ctypes.c_int(), ctypes.c_int()
+    try:
+        driver = ctypes.CDLL("libcuda.so.1" if platform.system() == "Linux" else "nvcuda.dll")
+        asked_for = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+        failed = driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0)
+        failed = failed or driver.cuDeviceGetAttribute(ctypes.byref(number), asked_for, device)
+    except (OSError, AttributeError):
+        return 0
+    return 0 if failed else max(number.value, 0)
+
+
+def _grid(multiprocessors: int) -> dict[str, int]:
+    """How many blocks of threads a GPU's loops are launched with.
 
     Sixteen per multiprocessor fill it. Left alone it would be 64, and an empty loop then takes 7.7 µs instead of 3.1 on an
     H200: in small scenes that is all there is (see also :func:`small_launches`).
     """
-    if name != "cuda":
-        return {}
-    device, number = ctypes.c_int(), ctypes.c_int()
-    try:
-        driver = ctypes.CDLL("libcuda.so.1" if platform.system() == "Linux" else "nvcuda.dll")
-        multiprocessors = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-        failed = driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0)
-        failed = failed or driver.cuDeviceGetAttribute(ctypes.byref(number), multiprocessors, device)
-    except (OSError, AttributeError):
-        return {}
-    return {} if failed or number.value < 1 else {"saturating_grid_dim": (_blocks() or BLOCKS) * number.value}
+    return {"saturating_grid_dim": (_blocks() or BLOCKS) * multiprocessors} if multiprocessors else {}
 
 
 def start(device: str = "auto", threads: int | None = None, profiled: bool = False) -> Backend:
@@ -142,7 +148,7 @@ def start(device: str = "auto", threads: int | None = None, profiled: bool = Fal
             raise DeviceError("the compiler already runs without a profiler; start another process to time loops.")
         return _current
     name = choose(device)
-    count = _thread_count(threads)
+    count, multiprocessors = _thread_count(threads), _multiprocessors(name)
     if profiled:
         compiler.leave_graphs()
     with contextlib.redirect_stdout(io.StringIO()):  # it announces itself with a plain print
@@ -163,9 +169,9 @@ def start(device: str = "auto", threads: int | None = None, profiled: bool = Fal
             # Half of all compile time goes into one pass that LLVM does again: without it steps are as fast on the CPU, and
             # passes over neighbours have the same instructions on CUDA (benchmarks/machine_code.py). Others have no LLVM.
             cfg_optimization=name not in ("cpu", "cuda", "amdgpu"),
-            **_grid(name),
+            **_grid(multiprocessors),
         )
-    _current = Backend(name, count, name != "cpu")
+    _current = Backend(name, count, name != "cpu", max(multiprocessors, 1))
     return _current
 
 

@@ -5,10 +5,10 @@ neighbours at the same time, and a loop that also knows every shape of solid has
 say comes in a pass of its own, for the few particles that may be near one.
 
 Places go back and forth between the two halves of one array, so that a shift reads what was there before everybody moved:
-``half[0]`` is the half that holds the places, ``half[1]`` the one a shift reads, ``half[2]`` whether the ``second`` iteration
-of a turn takes place (turns.py). Where GPUs read neighbours as records (``packed``, sph/records.py) those have the same two
-halves, and a place that changes in one array changes in both. Weighing, which needs nothing but places, reads them from words
-of half the size there (``spots``), which need no second half: it is not weighing that moves anybody.
+``half[0]`` is the half that holds the places, ``half[1]`` the one a shift reads. Where GPUs read neighbours as records
+(``packed``, sph/records.py) those have the same two halves, and a place that changes in one array changes in both. Weighing,
+which needs nothing but places, reads them from words of half the size there (``spots``), which need no second half: it is not
+weighing that moves anybody.
 """
 
 import quadrants as qd
@@ -26,7 +26,7 @@ from viscoil.constraints.density import (
     sums_by_spots,
 )
 from viscoil.constraints.nearby import Nearby, add
-from viscoil.constraints.turns import goes_on
+from viscoil.constraints.staying import block_that_stays, threads_of, wait_for_all
 from viscoil.constraints.walls import wall_density
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.clusters import Clusters, note_touch
@@ -102,9 +102,9 @@ def _weigh_wall(
 def weigh(
     p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus,
     c: DensityNumbers, clear: Floats, wall: Floats, wall_gradient: Vectors, error: Floats, multiplier: Floats,
-    pressure: Floats, remaining: Flag, used: Ints, team: qd.template(), kernel: qd.template(), walled: qd.template(),
+    pressure: Floats, used: Ints, team: qd.template(), kernel: qd.template(), walled: qd.template(),
     told: qd.template(), hurried: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template(),
-    packed: qd.template(), second: qd.template(),
+    packed: qd.template(),
 ):  # fmt: skip
     """λ_i of eq. 11, and where it is ``told`` error[i] = max(C_i, 0), what is left to correct.
 
@@ -112,53 +112,64 @@ def weigh(
     ``full`` = padded(n · team): nobody may leave before a team's sums."""
     qd.loop_config(block_dim=qd.static(block_size(team)))
     for t in range(full):
-        going = goes_on(remaining[()], second)
-        if going == 1:
-            i = qd.min(t // team, n - 1)
-            moves = p.inverse_mass[i] > 0.0
-            first = half[0] * length_of(x)
-            count = qd.select(moves, near.count[i], 0)
+        _weigh_one(
+            t, p, x, half, r, n, near, torus, c, clear, wall, wall_gradient, error, multiplier, pressure, used, team, kernel,
+            walled, told, hurried, uniform, periodic, bodied, packed,
+        )  # fmt: skip
+
+
+@qd.func
+def _weigh_one(
+    t: qd.i32, p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, near: NeighborList, torus: Torus,
+    c: DensityNumbers, clear: Floats, wall: Floats, wall_gradient: Vectors, error: Floats, multiplier: Floats,
+    pressure: Floats, used: Ints, team: qd.template(), kernel: qd.template(), walled: qd.template(), told: qd.template(),
+    hurried: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template(), packed: qd.template(),
+):  # fmt: skip
+    """The share of thread ``t``: member t % team of those who weigh particle t // team."""
+    i = qd.min(t // team, n - 1)
+    moves = p.inverse_mass[i] > 0.0
+    first = half[0] * length_of(x)
+    count = qd.select(moves, near.count[i], 0)
+    value = 0.0
+    left = 0.0
+    if qd.static(packed):
+        density = 0.0
+        slopes = vec3(0.0)
+        squares = 0.0
+        if qd.static(periodic):  # spots have a period of their own
+            density, slopes, squares = sums_by_records(
+                i, count, r, first, near, torus, c.support[0], t % team, team, kernel, periodic
+            )
+        else:
+            density, slopes, squares = sums_by_spots(i, count, r, near, c.support[0], t % team, team, kernel)
+        if t < n * team and t % team == 0:  # what follows is read after the loop: it would take registers from it
+            share, toward = _of_walls(i, moves, clear, wall, wall_gradient, c, walled)
+            value, left = multiplier_from(i, p, density, slopes, squares, share, toward, c)
+    else:
+        share, toward = _of_walls(i, moves, clear, wall, wall_gradient, c, walled)
+        value, left = multiplier_of(
+            i, count, p, x, first, near, torus, c, share, toward, t % team, team, kernel, uniform, periodic, bodied
+        )
+    if t < n * team and t % team == 0:
+        if not moves:
             value = 0.0
             left = 0.0
-            if qd.static(packed):
-                density = 0.0
-                slopes = vec3(0.0)
-                squares = 0.0
-                if qd.static(periodic):  # spots have a period of their own
-                    density, slopes, squares = sums_by_records(
-                        i, count, r, first, near, torus, c.support[0], t % team, team, kernel, periodic
-                    )
+        if qd.static(hurried):  # noqa: SIM102 (decided when compiled)
+            if moves:
+                hurries = True
+                if qd.static(bodied):  # what holds a body together works against it in all iterations: plain ones
+                    hurries = p.cluster[i] < 0
+                if hurries:
+                    value = gather_momentum(i, value, used[0], c, pressure, multiplier)
                 else:
-                    density, slopes, squares = sums_by_spots(i, count, r, near, c.support[0], t % team, team, kernel)
-                if t < n * team and t % team == 0:  # what follows is read after the loop: it would take registers from it
-                    share, toward = _of_walls(i, moves, clear, wall, wall_gradient, c, walled)
-                    value, left = multiplier_from(i, p, density, slopes, squares, share, toward, c)
-            else:
-                share, toward = _of_walls(i, moves, clear, wall, wall_gradient, c, walled)
-                value, left = multiplier_of(
-                    i, count, p, x, first, near, torus, c, share, toward, t % team, team, kernel, uniform, periodic, bodied
-                )
-            if t < n * team and t % team == 0:
-                if not moves:
-                    value = 0.0
-                    left = 0.0
-                if qd.static(hurried):  # noqa: SIM102 (decided when compiled)
-                    if moves:
-                        hurries = True
-                        if qd.static(bodied):  # what holds a body together works against it in all iterations: plain ones
-                            hurries = p.cluster[i] < 0
-                        if hurries:
-                            value = gather_momentum(i, value, used[0], c, pressure, multiplier)
-                        else:
-                            value = qd.min(value, 0.0)
-                multiplier[i] = value
-                if qd.static(packed):
-                    put_fourth(r, first + i, record(r, first + i)[2], value)
-                if qd.static(told):
-                    error[i] = left
-        if t == 0:
-            half[1] = half[0]
-            half[2] = going
+                    value = qd.min(value, 0.0)
+        multiplier[i] = value
+        if qd.static(packed):
+            put_fourth(r, first + i, record(r, first + i)[2], value)
+        if qd.static(told):
+            error[i] = left
+    if t == 0:
+        half[1] = half[0]
 
 
 @qd.func
@@ -180,60 +191,71 @@ def shift(
     p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus,
     c: DensityNumbers, clear: Floats, wall_gradient: Vectors, multiplier: Floats, left: Flag, used: Ints, team: qd.template(),
     power: qd.template(), walled: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template(),
-    packed: qd.template(), nearby: Nearby, listed: qd.template(), second: qd.template(),
+    packed: qd.template(), nearby: Nearby, listed: qd.template(),
 ):  # fmt: skip
     """x_i ← x_i + Δx_i of eq. 14, from one half to the other; ``power`` as in density.correction_of. One iteration less.
     ``listed``: who comes near a solid is added to the list of those (nearby.py)."""
     qd.loop_config(block_dim=512)  # which leaves it 64 registers: more of them would leave fewer threads
     for t in range(full):
-        if goes_on(half[2], second) == 1:
-            i = qd.min(t // team, n - 1)
-            first = half[1] * length_of(x)
-            moves = p.inverse_mass[i] > 0.0
-            count = qd.select(moves, near.count[i], 0)
-            place = vec3(0.0)
-            change = vec3(0.0)
-            if qd.static(packed):
-                at, own, sum_of_pairs = correction_by_records(
-                    i, count, p, r, first, near, torus, c, t % team, team, power, periodic
-                )
-                place = at
-                change = sum_of_pairs
-                if qd.static(walled):  # noqa: SIM102 (decided when compiled)
-                    if moves and clear[i] < c.support[0]:
-                        change += own * wall_gradient[i]
-                change *= p.inverse_mass[i]
-            else:
-                toward = vec3(0.0)
-                if qd.static(walled):  # noqa: SIM102 (decided when compiled)
-                    if moves and clear[i] < c.support[0]:
-                        toward = wall_gradient[i]
-                change = correction_of(
-                    i, count, p, x, first, near, torus, c, multiplier, toward, t % team, team, power, uniform, periodic, bodied
-                )
-                place = x[first + i]
-            if t < n * team and t % team == 0:
-                if moves:
-                    place += change
-                    gap = clear[i]
-                    clear[i] = gap - change.norm()
-                    if qd.static(listed):  # noqa: SIM102 (decided when compiled)
-                        if gap >= c.support[0] and gap - change.norm() < c.support[0]:
-                            add(i, nearby)
-                x[length_of(x) - first + i] = place
-                if qd.static(packed):
-                    put_record(r, length_of(x) - first + i, place, 0.0)
-                    put_spot(r, i, place, c.support[0])
-            if t == 0:
-                half[0] = 1 - half[1]
-                count_down(left, used)
+        _shift_one(
+            t, p, x, half, r, n, near, torus, c, clear, wall_gradient, multiplier, left, used, team, power, walled, uniform,
+            periodic, bodied, packed, nearby, listed,
+        )  # fmt: skip
+
+
+@qd.func
+def _shift_one(
+    t: qd.i32, p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, near: NeighborList, torus: Torus,
+    c: DensityNumbers, clear: Floats, wall_gradient: Vectors, multiplier: Floats, left: Flag, used: Ints, team: qd.template(),
+    power: qd.template(), walled: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template(),
+    packed: qd.template(), nearby: Nearby, listed: qd.template(),
+):  # fmt: skip
+    """The share of thread ``t``, as in :func:`_weigh_one`."""
+    i = qd.min(t // team, n - 1)
+    first = half[1] * length_of(x)
+    moves = p.inverse_mass[i] > 0.0
+    count = qd.select(moves, near.count[i], 0)
+    place = vec3(0.0)
+    change = vec3(0.0)
+    if qd.static(packed):
+        at, own, sum_of_pairs = correction_by_records(i, count, p, r, first, near, torus, c, t % team, team, power, periodic)
+        place = at
+        change = sum_of_pairs
+        if qd.static(walled):  # noqa: SIM102 (decided when compiled)
+            if moves and clear[i] < c.support[0]:
+                change += own * wall_gradient[i]
+        change *= p.inverse_mass[i]
+    else:
+        toward = vec3(0.0)
+        if qd.static(walled):  # noqa: SIM102 (decided when compiled)
+            if moves and clear[i] < c.support[0]:
+                toward = wall_gradient[i]
+        change = correction_of(
+            i, count, p, x, first, near, torus, c, multiplier, toward, t % team, team, power, uniform, periodic, bodied
+        )
+        place = x[first + i]
+    if t < n * team and t % team == 0:
+        if moves:
+            place += change
+            gap = clear[i]
+            clear[i] = gap - change.norm()
+            if qd.static(listed):  # noqa: SIM102 (decided when compiled)
+                if gap >= c.support[0] and gap - change.norm() < c.support[0]:
+                    add(i, nearby)
+        x[length_of(x) - first + i] = place
+        if qd.static(packed):
+            put_record(r, length_of(x) - first + i, place, 0.0)
+            put_spot(r, i, place, c.support[0])
+    if t == 0:
+        half[0] = 1 - half[1]
+        count_down(left, used)
 
 
 @qd.func(requires_top_level=True)
 def touch(
     p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, radius: qd.f32, h: qd.f32, number: qd.i32, solids: Solids,
     parts: Parts, b: Clusters, clear: Floats, wall: Floats, wall_gradient: Vectors, nearby: Nearby, walled: qd.template(),
-    mix: qd.template(), touching: qd.template(), packed: qd.template(), listed: qd.template(), second: qd.template() = False,
+    mix: qd.template(), touching: qd.template(), packed: qd.template(), listed: qd.template(),
 ):  # fmt: skip
     """Particles that may touch solids are put out of them; with ``walled`` what walls add to the density of those near them is
     weighed at once. ``touching``: only who may be closer than a contact radius is looked at; with bodies that fluid can move
@@ -241,7 +263,7 @@ def touch(
     if qd.static(listed):
         qd.loop_config(block_dim=384)  # 80 registers: who waits for distances needs company more than registers
         for t in range(65536):
-            at = qd.select(goes_on(half[2], second) == 1, t, nearby.number[0])
+            at = t
             while at < nearby.number[0]:
                 i = nearby.index[at]
                 _touch_one(
@@ -251,11 +273,9 @@ def touch(
                 at += 65536
     else:
         for i in range(n):
-            if goes_on(half[2], second) == 1:
-                _touch_one(
-                    i, p, x, half, r, radius, h, number, solids, parts, b, clear, wall, wall_gradient, walled, mix, touching,
-                    packed,
-                )  # fmt: skip
+            _touch_one(
+                i, p, x, half, r, radius, h, number, solids, parts, b, clear, wall, wall_gradient, walled, mix, touching, packed
+            )
 
 
 @qd.func
@@ -280,6 +300,53 @@ def _touch_one(
             share, slope = wall_density(place, h, number, solids, parts, 0)
             wall[i] = share
             wall_gradient[i] = slope
+
+
+@qd.func(requires_top_level=True)
+def relax_staying(
+    p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus,
+    c: DensityNumbers, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts, b: Clusters, clear: Floats, wall: Floats,
+    wall_gradient: Vectors, multiplier: Floats, pressure: Floats, left: Flag, used: Ints, nearby: Nearby, gate: Ints,
+    team: qd.template(), kernel: qd.template(), power: qd.template(), walled: qd.template(), solid: qd.template(),
+    hurried: qd.template(), uniform: qd.template(), periodic: qd.template(), packed: qd.template(), listed: qd.template(),
+    blocks: qd.template(),
+):  # fmt: skip
+    """All iterations that are ``left``, in one launch (staying.py). ``solid``: there are solids; ``walled``: they count in the
+    density as well. ``full`` = padded(n · team)."""
+    qd.loop_config(block_dim=qd.static(block_that_stays()))
+    for thread in range(qd.static(threads_of(blocks))):
+        while left[()] > 0:
+            at = thread
+            while at < full:
+                _weigh_one(
+                    at, p, x, half, r, n, near, torus, c, clear, wall, wall_gradient, multiplier, multiplier, pressure, used,
+                    team, kernel, walled, False, hurried, uniform, periodic, False, packed,
+                )  # fmt: skip
+                at += qd.static(threads_of(blocks))
+            wait_for_all(gate, blocks)
+            at = thread
+            while at < full:
+                _shift_one(
+                    at, p, x, half, r, n, near, torus, c, clear, wall_gradient, multiplier, left, used, team, power, walled,
+                    uniform, periodic, False, packed, nearby, listed,
+                )  # fmt: skip
+                at += qd.static(threads_of(blocks))
+            wait_for_all(gate, blocks)
+            if qd.static(solid):
+                last = n
+                if qd.static(listed):
+                    last = nearby.number[0]
+                at = thread
+                while at < last:
+                    i = at
+                    if qd.static(listed):
+                        i = nearby.index[at]
+                    _touch_one(
+                        i, p, x, half, r, radius, c.support[0], number, solids, parts, b, clear, wall, wall_gradient, walled, 0,
+                        walled, packed,
+                    )  # fmt: skip
+                    at += qd.static(threads_of(blocks))
+                wait_for_all(gate, blocks)
 
 
 @qd.func(requires_top_level=True)

@@ -30,12 +30,22 @@ import quadrants as qd
 
 from viscoil.constraints.conformation import Substances, divergence_of, memory_of, rates
 from viscoil.constraints.friction import divergence, divergence_by_records, friction, friction_by_records
-from viscoil.constraints.turns import goes_on
+from viscoil.constraints.staying import block_that_stays, threads_of, wait_for_all
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
 from viscoil.sph.descent import strides
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import Records, put_velocity, rounded
-from viscoil.sph.sums import Sums, block_size, chunk_totals, grand_total, hand_in, is_last, on_gpu, workers
+from viscoil.sph.sums import (
+    Sums,
+    block_size,
+    chunk_totals,
+    chunk_totals_alone,
+    grand_total,
+    hand_in,
+    is_last,
+    on_gpu,
+    workers,
+)
 
 
 @dataclass(frozen=True)
@@ -56,8 +66,7 @@ class Projection:
     bulk: Floats  # q
     stress: Matrices  # T of the elastic stress
     scalars: Floats  # γ, α, β, γ at the start of the step, an eigenvalue, what bodies add to γ and to δ
-    progress: Ints  # iterations: in this step, since last asked; rounds in this step (set to 0 before the first); whether the
-    #                 second iteration of a turn takes place
+    progress: Ints  # iterations: in this step, since last asked; rounds in this step (set to 0 before the first)
 
 
 @dataclass(frozen=True)
@@ -123,41 +132,43 @@ def remember(
 
 @qd.func(requires_top_level=True)
 def bulk_pressures(
-    left: Flag, u: Vectors, p: Particles, x: Vectors, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus, h: qd.f32,
-    k: Substances, s: Projection, r: Records, team: qd.template(), uniform: qd.template(), periodic: qd.template(),
-    packed: qd.template() = False, searching: qd.template() = True, second: qd.template() = False,
+    u: Vectors, p: Particles, x: Vectors, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus, h: qd.f32, k: Substances,
+    s: Projection, r: Records, team: qd.template(), uniform: qd.template(), periodic: qd.template(),
+    packed: qd.template() = False, searching: qd.template() = True,
 ):  # fmt: skip
     """q_i = b ν_i div u_i. ``full`` = padded(n · team), made once for all passes. ``searching``: u is the search direction."""
     if qd.static(team == 1 and not packed):
         for i in range(n):
-            going = goes_on(left[()], second)
-            if going == 1:
-                q = 0.0
-                if p.inverse_mass[i] != 0.0:
-                    q = k.bulk[p.material[i]] * qd.max(s.viscosity[i], 0.0)
-                    if q > 0.0:
-                        q *= divergence(i, near.count[i], u, x, p, near, torus, h, 0, 1, uniform, periodic)
-                s.bulk[i] = q
-            if i == 0:
-                s.progress[3] = going
+            q = 0.0
+            if p.inverse_mass[i] != 0.0:
+                q = k.bulk[p.material[i]] * qd.max(s.viscosity[i], 0.0)
+                if q > 0.0:
+                    q *= divergence(i, near.count[i], u, x, p, near, torus, h, 0, 1, uniform, periodic)
+            s.bulk[i] = q
     else:
         qd.loop_config(block_dim=qd.static(block_size(team)))
         for t in range(full):  # nobody may leave before the sums of the teams
-            going = goes_on(left[()], second)
-            if going == 1:
-                i = qd.min(t // team, n - 1)
-                q = 0.0
-                if p.inverse_mass[i] != 0.0:
-                    q = k.bulk[p.material[i]] * qd.max(s.viscosity[i], 0.0)
-                count = qd.select(q > 0.0, near.count[i], 0)
-                if qd.static(packed):
-                    q *= divergence_by_records(i, count, r, _half(r, searching), p.volume[i], near, h, t % team, team)
-                else:
-                    q *= divergence(i, count, u, x, p, near, torus, h, t % team, team, uniform, periodic)
-                if t < n * team and t % team == 0:
-                    s.bulk[i] = q
-            if t == 0:
-                s.progress[3] = going
+            _bulk_pressure(t, u, p, x, n, near, torus, h, k, s, r, team, uniform, periodic, packed, searching)
+
+
+@qd.func
+def _bulk_pressure(
+    t: qd.i32, u: Vectors, p: Particles, x: Vectors, n: qd.i32, near: NeighborList, torus: Torus, h: qd.f32, k: Substances,
+    s: Projection, r: Records, team: qd.template(), uniform: qd.template(), periodic: qd.template(), packed: qd.template(),
+    searching: qd.template(),
+):  # fmt: skip
+    """The share of thread ``t``: member t % team of those who sum up for particle t // team."""
+    i = qd.min(t // team, n - 1)
+    q = 0.0
+    if p.inverse_mass[i] != 0.0:
+        q = k.bulk[p.material[i]] * qd.max(s.viscosity[i], 0.0)
+    count = qd.select(q > 0.0, near.count[i], 0)
+    if qd.static(packed):
+        q *= divergence_by_records(i, count, r, _half(r, searching), p.volume[i], near, h, t % team, team)
+    else:
+        q *= divergence(i, count, u, x, p, near, torus, h, t % team, team, uniform, periodic)
+    if t < n * team and t % team == 0:
+        s.bulk[i] = q
 
 
 @qd.func
@@ -278,41 +289,81 @@ def images(
     left: Flag, p: Particles, x: Vectors, n: qd.i32, full: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32,
     c: ProjectionNumbers, s: Projection, r: Records, sums: Sums, steered: qd.template(), coupled: qd.template(),
     team: qd.template(), uniform: qd.template(), even: qd.template(), periodic: qd.template(), packed: qd.template() = False,
-    second: qd.template() = False,
 ):  # fmt: skip
     """A z, and the terms of γ = r·z, δ = z·A z and z·z/w; what of γ is due to bodies is not among them.
 
     ``steered``: α and β as well. On a GPU the last block that hands in its terms finds them, which saves a kernel."""
     qd.loop_config(block_dim=qd.static(block_size(team)))  # what hand_in adds up
     for t in range(full):
-        if goes_on(s.progress[3], second) == 1:
-            i = qd.min(t // team, n - 1)
-            w = p.inverse_mass[i]
-            count = qd.select(w > 0.0, near.count[i], 0)
-            drag = _drag(
-                i, count, s.search, x, p, near, torus, h, c, s, r, t % team, team, uniform, even, periodic, packed, True
-            )
-            account = vec3(0.0)
-            if t < n * team and t % team == 0:
-                image = vec3(0.0)
-                if w > 0.0:
-                    z = s.search[i]
-                    image = z / w - dt * drag
-                    square = z.dot(z) / w
-                    account = vec3(square, z.dot(image), square)
-                    if qd.static(coupled):  # of a particle that a body holds z is not all its own
-                        own = allowed(s.residual[i], s.normal[i], s.held[i])
-                        account[0] = w * own.dot(own)
-                s.image[i] = image
-            hand_in(t, n * team, account, sums, qd.static(block_size(team)))
-            if qd.static(steered and on_gpu()):  # noqa: SIM102 (decided when compiled)
-                if is_last(t, n * team, sums, qd.static(block_size(team))) == 1:
-                    _steer(t % qd.static(block_size(team)), left, n * team, c, s, sums, coupled, team)
+        _image(
+            t, left, p, x, n, dt, near, torus, h, c, s, r, sums, steered, coupled, team, uniform, even, periodic, packed
+        )
     chunk_totals(n * team, sums)
     if qd.static(steered and not on_gpu()):
         for worker in range(1):
-            if goes_on(s.progress[3], second) == 1:
-                _steer(worker, left, n * team, c, s, sums, coupled, team)
+            _steer(worker, left, n * team, c, s, sums, coupled, team)
+
+
+@qd.func
+def _image(
+    t: qd.i32, left: Flag, p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32,
+    c: ProjectionNumbers, s: Projection, r: Records, sums: Sums, steered: qd.template(), coupled: qd.template(),
+    team: qd.template(), uniform: qd.template(), even: qd.template(), periodic: qd.template(), packed: qd.template(),
+):  # fmt: skip
+    """The share of thread ``t``, as in :func:`_bulk_pressure`."""
+    i = qd.min(t // team, n - 1)
+    w = p.inverse_mass[i]
+    count = qd.select(w > 0.0, near.count[i], 0)
+    drag = _drag(i, count, s.search, x, p, near, torus, h, c, s, r, t % team, team, uniform, even, periodic, packed, True)
+    account = vec3(0.0)
+    if t < n * team and t % team == 0:
+        image = vec3(0.0)
+        if w > 0.0:
+            z = s.search[i]
+            image = z / w - dt * drag
+            square = z.dot(z) / w
+            account = vec3(square, z.dot(image), square)
+            if qd.static(coupled):  # of a particle that a body holds z is not all its own
+                own = allowed(s.residual[i], s.normal[i], s.held[i])
+                account[0] = w * own.dot(own)
+        s.image[i] = image
+    hand_in(t, n * team, account, sums, qd.static(block_size(team)))
+    if qd.static(steered and on_gpu()):  # noqa: SIM102 (decided when compiled)
+        if is_last(t, n * team, sums, qd.static(block_size(team))) == 1:
+            _steer(t % qd.static(block_size(team)), left, n * team, c, s, sums, coupled, team)
+
+
+@qd.func(requires_top_level=True)
+def project_staying(
+    left: Flag, p: Particles, x: Vectors, n: qd.i32, full: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32,
+    k: Substances, c: ProjectionNumbers, s: Projection, r: Records, sums: Sums, gate: Ints, team: qd.template(),
+    uniform: qd.template(), even: qd.template(), periodic: qd.template(), packed: qd.template(), blocks: qd.template(),
+):  # fmt: skip
+    """All iterations of conjugate gradients that are ``left``, in one launch (staying.py): blocks are those of the passes, so
+    that sums have the same bits."""
+    qd.loop_config(block_dim=qd.static(block_that_stays()))
+    for thread in range(qd.static(threads_of(blocks))):
+        while left[()] > 0:
+            at = thread
+            while at < full:
+                _bulk_pressure(at, s.search, p, x, n, near, torus, h, k, s, r, team, uniform, periodic, packed, True)
+                at += qd.static(threads_of(blocks))
+            wait_for_all(gate, blocks)
+            at = thread
+            while at < full:
+                _image(
+                    at, left, p, x, n, dt, near, torus, h, c, s, r, sums, True, False, team, uniform, even, periodic, packed
+                )
+                at += qd.static(threads_of(blocks))
+            if qd.static(not on_gpu()):
+                chunk_totals_alone(n * team, sums)
+                _steer(0, left, n * team, c, s, sums, False, team)
+            wait_for_all(gate, blocks)
+            at = thread
+            while at < n:
+                _advance(at, p, s, r, packed)
+                at += qd.static(threads_of(blocks))
+            wait_for_all(gate, blocks)
 
 
 @qd.func
@@ -365,13 +416,17 @@ def advance_one(i: qd.i32, p: Particles, s: Projection, packed: qd.template()):
 
 
 @qd.func(requires_top_level=True)
-def advance(p: Particles, n: qd.i32, s: Projection, r: Records, packed: qd.template(), second: qd.template() = False):
+def advance(p: Particles, n: qd.i32, s: Projection, r: Records, packed: qd.template()):
     """The same for all particles."""
     for i in range(n):
-        if goes_on(s.progress[3], second) == 1:
-            advance_one(i, p, s, packed)
-            if qd.static(packed):
-                put_velocity(r, _half(r, True) + i, s.search[i])
+        _advance(i, p, s, r, packed)
+
+
+@qd.func
+def _advance(i: qd.i32, p: Particles, s: Projection, r: Records, packed: qd.template()):
+    advance_one(i, p, s, packed)
+    if qd.static(packed):
+        put_velocity(r, _half(r, True) + i, s.search[i])
 
 
 @qd.func(requires_top_level=True)

@@ -111,16 +111,16 @@ def relax(
     left: Flag, p: Particles, k: StepValues, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus, c: DensityNumbers,
     solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, trial: Vectors, pressure: Floats,
     team: qd.template(), hurried: qd.template(), walled: qd.template(), coupled: qd.template(), uniform: qd.template(),
-    mix: qd.template(), periodic: qd.template(), packed: qd.template(), second: qd.template() = False,
+    mix: qd.template(), periodic: qd.template(), packed: qd.template(),
 ):  # fmt: skip
     """One iteration: density and contact, and bodies made of particles take back their shapes. ``trial``: spare memory."""
     weigh(
         p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall, s.wall_gradient, s.multiplier,
-        s.multiplier, pressure, left, s.used, team, 0, walled, False, hurried, uniform, periodic, mix > 0, packed, second,
+        s.multiplier, pressure, s.used, team, 0, walled, False, hurried, uniform, periodic, mix > 0, packed,
     )  # fmt: skip
     shift(
         p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall_gradient, s.multiplier, left, s.used, team,
-        0, walled, uniform, periodic, mix > 0, packed, s.nearby, qd.static(lists(coupled, mix)), second,
+        0, walled, uniform, periodic, mix > 0, packed, s.nearby, qd.static(lists(coupled, mix)),
     )  # fmt: skip
     if qd.static(coupled):
         copy_places(s.predicted, s.half, n, trial)
@@ -129,7 +129,6 @@ def relax(
         touch(
             p, s.predicted, s.half, s.records, n, k.radius, k.support, k.solids, solids, parts, b, s.clear, s.wall,
             s.wall_gradient, s.nearby, not coupled and mix == 0, mix, not coupled, packed, qd.static(lists(coupled, mix)),
-            second,
         )  # fmt: skip
     if qd.static(coupled):
         settle_bodies(solids, bodies)

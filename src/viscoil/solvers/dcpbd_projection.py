@@ -66,6 +66,7 @@ class Scratch:
     used: Ints  # iterations of the density constraint: in this step, since last asked
     records: Records  # of velocity_projection.py, then the two halves of density_iteration.py
     nearby: Nearby  # who is beside solids
+    gate: Ints  # of staying.py
 
 
 @qd.func(requires_top_level=True)
@@ -161,7 +162,7 @@ def begin(
         yield_to_held(solids, bodies, rows)
         follow(v.u, s.predicted, n, k.dt, v, solids, bodies, rows)
     bulk_pressures(
-        left, v.u, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, team, uniform, periodic, packed, False
+        v.u, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, team, uniform, periodic, packed, False
     )
     residuals(
         left, rounds_left, p, s.predicted, n, full, k.dt, near, torus, k.support, c, v, s.records, sums, coupled, team, uniform,
@@ -209,23 +210,22 @@ def iterate(
     left: Flag, p: Particles, k: StepValues, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus, m: Substances,
     c: ProjectionNumbers, solids: Solids, bodies: Bodies, b: Clusters, s: Scratch, v: Projection, rows: BodyRows, sums: Sums,
     coupled: qd.template(), mix: qd.template(), team: qd.template(), uniform: qd.template(), even: qd.template(),
-    periodic: qd.template(), packed: qd.template(), second: qd.template() = False,
+    periodic: qd.template(), packed: qd.template(),
 ):  # fmt: skip
     """One iteration of conjugate gradients."""
     bulk_pressures(
-        left, v.search, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, team, uniform, periodic, packed, True,
-        second,
-    )  # fmt: skip
+        v.search, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, team, uniform, periodic, packed, True
+    )
     images(
         left, p, s.predicted, n, full, k.dt, near, torus, k.support, c, v, s.records, sums, True, coupled, team, uniform, even,
-        periodic, packed, second,
+        periodic, packed,
     )  # fmt: skip
     if qd.static(mix & 1 > 0):
         _advance_bodies(p, n, full, torus, b, s, v, periodic)
         if qd.static(packed):
             pack_search(n, v, s.records)
     else:
-        advance(p, n, v, s.records, packed, second)
+        advance(p, n, v, s.records, packed)
     if qd.static(coupled):
         gather(v.image, s.predicted, n, k.dt, v, solids, bodies)
         steer_bodies(k.dt, v, solids, bodies, rows)
@@ -331,13 +331,13 @@ def strides_stage(
     )  # fmt: skip
     first_stride(left, p, n, c, v)
     while qd.graph.do_while(left):
-        bulk_pressures(left, v.search, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, 1, uniform, periodic)
+        bulk_pressures(v.search, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, 1, uniform, periodic)
         stride(
             left, v.search, v.direction, p, s.predicted, n, k.dt, near, torus, k.support, c, v, False,
             uniform, even, periodic,
         )  # fmt: skip
         bulk_pressures(
-            left, v.direction, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, 1, uniform, periodic
+            v.direction, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, 1, uniform, periodic
         )
         stride(
             left, v.direction, v.search, p, s.predicted, n, k.dt, near, torus, k.support, c, v, True,
@@ -367,7 +367,7 @@ def estimate_stage(
         if i == 0:
             left[()] = number[0]
     while qd.graph.do_while(left):
-        bulk_pressures(left, v.search, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, 1, uniform, periodic)
+        bulk_pressures(v.search, p, s.predicted, n, full, near, torus, k.support, m, v, s.records, 1, uniform, periodic)
         images(
             left, p, s.predicted, n, full, k.dt, near, torus, k.support, c, v, s.records, sums, False, False, 1, uniform, even,
             periodic,

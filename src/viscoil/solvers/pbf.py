@@ -18,11 +18,20 @@ from viscoil.constraints.density import (
     stable_relaxation,
     stop_when_small,
 )
-from viscoil.constraints.density_iteration import begin_halves, copy_places, end_halves, shift, touch, weigh, weigh_walls
+from viscoil.constraints.density_iteration import (
+    begin_halves,
+    copy_places,
+    end_halves,
+    relax_staying,
+    shift,
+    touch,
+    weigh,
+    weigh_walls,
+)
 from viscoil.constraints.nearby import Nearby, allocate_nearby, lists, nobody_nearby
 from viscoil.constraints.particle_solids import find_clusters, hold_together
 from viscoil.constraints.shape_matching import carry_on, rigid_velocities
-from viscoil.constraints.turns import two_at_once
+from viscoil.constraints.staying import allocate_gate, blocks_that_stay, check, reset_gate
 from viscoil.native.fluid import FluidPasses, suits
 from viscoil.particles import Carried, Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.clusters import Clusters, Elastic
@@ -101,6 +110,7 @@ class Scratch:
     half: Ints  # of ``predicted``: that holds the places, that a shift reads
     records: Records  # places and multipliers, two halves as well
     nearby: Nearby  # who is beside solids
+    gate: Ints  # of staying.py
 
 
 @qd.func(requires_top_level=True)
@@ -153,7 +163,7 @@ def _start(
 def _contact(
     p: Particles, k: StepValues, n: qd.i32, torus: Torus, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters,
     e: Elastic, s: Scratch, walls: qd.template(), coupled: qd.template(), mix: qd.template(), periodic: qd.template(),
-    packed: qd.template(), second: qd.template() = False,
+    packed: qd.template(),
 ):  # fmt: skip
     """Collisions (line 14), bodies made of particles included, and what walls then add to densities.
 
@@ -164,7 +174,7 @@ def _contact(
         approach(s.clear, n, bodies)
     touch(
         p, s.predicted, s.half, s.records, n, k.radius, k.support, k.solids, solids, parts, b, s.clear, s.wall, s.wall_gradient,
-        s.nearby, walls > 1 and not coupled and mix == 0, mix, not coupled, packed, qd.static(lists(coupled, mix)), second,
+        s.nearby, walls > 1 and not coupled and mix == 0, mix, not coupled, packed, qd.static(lists(coupled, mix)),
     )  # fmt: skip
     if qd.static(coupled):
         settle_bodies(solids, bodies)
@@ -182,19 +192,19 @@ def _iterate(
     solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, pressure: Floats,
     team: qd.template(), walls: qd.template(), power: qd.template(), uniform: qd.template(), kernel: qd.template(),
     controlled: qd.template(), hurried: qd.template(), coupled: qd.template(), mix: qd.template(), periodic: qd.template(),
-    packed: qd.template(), second: qd.template() = False,
+    packed: qd.template(),
 ):  # fmt: skip
     """Lines 9–18: all λ, then all Δp and new positions, then collisions."""
     weigh(
         p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall, s.wall_gradient, s.error, s.multiplier,
-        pressure, left, s.used, team, kernel, walls > 1, controlled, hurried, uniform, periodic, mix > 0, packed, second,
+        pressure, s.used, team, kernel, walls > 1, controlled, hurried, uniform, periodic, mix > 0, packed,
     )  # fmt: skip
     shift(
         p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall_gradient, s.multiplier, left, s.used, team,
-        power, walls > 1, uniform, periodic, mix > 0, packed, s.nearby, qd.static(lists(coupled, mix)), second,
+        power, walls > 1, uniform, periodic, mix > 0, packed, s.nearby, qd.static(lists(coupled, mix)),
     )  # fmt: skip
     if qd.static(walls > 0 or mix > 0):
-        _contact(p, k, n, torus, solids, parts, bodies, b, e, s, walls, coupled, mix, periodic, packed, second)
+        _contact(p, k, n, torus, solids, parts, bodies, b, e, s, walls, coupled, mix, periodic, packed)
     if qd.static(controlled):
         chunk_sums(s.error, n, s.partial)
         stop_when_small(left, s.used, s.partial, n, k.movers, k.tolerance, 2)
@@ -314,7 +324,7 @@ def _whole_step(
     near: NeighborList, c: DensityNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch,
     pressure: Floats, status: Ints, team: qd.Template, walls: qd.Template, power: qd.Template, uniform: qd.Template,
     kernel: qd.Template, controlled: qd.Template, hurried: qd.Template, coupled: qd.Template, mix: qd.Template,
-    periodic: qd.Template, packed: qd.Template, confined: qd.Template, twice: qd.Template, depth: qd.Template,
+    periodic: qd.Template, packed: qd.Template, confined: qd.Template, blocks: qd.Template, depth: qd.Template,
 ):  # fmt: skip
     """Algorithm 1 as one graph, as often as the numbers say: what a GPU runs when nobody asks for the time of its stages."""
     k = values_of(numbers)
@@ -326,18 +336,21 @@ def _whole_step(
     while qd.graph.do_while(steps_left):
         steps_left[()] -= 1
         nobody_nearby(s.nearby)
+        reset_gate(s.gate)
         _predict(p, k, n, whole, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
         search(cells, torus, scanned, s.predicted, p.position, p.id, p.inverse_mass, n, sk.reach2, near, periodic, depth)
         _start(left, p, k, n, solids, parts, s, walls, packed, qd.static(lists(coupled, mix)))
-        while qd.graph.do_while(left):
-            _iterate(
-                left, p, k, n, full, near, torus, c, solids, parts, bodies, b, e, s, pressure, team, walls, power, uniform,
-                kernel, controlled, hurried, coupled, mix, periodic, packed,
+        if qd.static(blocks > 0):
+            relax_staying(
+                p, s.predicted, s.half, s.records, n, full, near, torus, c, k.radius, k.solids, solids, parts, b, s.clear,
+                s.wall, s.wall_gradient, s.multiplier, pressure, left, s.used, s.nearby, s.gate, team, kernel, power, walls > 1,
+                walls > 0, hurried, uniform, periodic, packed, qd.static(lists(coupled, mix)), blocks,
             )  # fmt: skip
-            if qd.static(twice):
+        else:
+            while qd.graph.do_while(left):
                 _iterate(
                     left, p, k, n, full, near, torus, c, solids, parts, bodies, b, e, s, pressure, team, walls, power, uniform,
-                    kernel, controlled, hurried, coupled, mix, periodic, packed, True,
+                    kernel, controlled, hurried, coupled, mix, periodic, packed,
                 )  # fmt: skip
         if qd.static(controlled):
             end_halves(s.predicted, s.half, n)
@@ -358,6 +371,7 @@ class PBF(Method):
         self._passes = FluidPasses()
         self._step, self._density = Uploaded(StepNumbers), Uploaded(DensityNumbers)
         self.carried = {"pressure": Carried(qd.f32, 2)}
+        self._stayed = False
         self.resize(max(world.capacity, 1))
 
     def resize(self, capacity: int) -> None:
@@ -368,9 +382,10 @@ class PBF(Method):
             predicted=allocate_array(vec3, 2 * capacity),
             partial=allocate_array(qd.f32, capacity // 256 + 1),
             used=allocate_array(qd.i32, 2),
-            half=allocate_array(qd.i32, 3),
+            half=allocate_array(qd.i32, 2),
             records=allocate_records(2 * capacity, capacity),
             nearby=allocate_nearby(capacity),
+            gate=allocate_gate(),
         )
         self.counter = self.scratch.used
 
@@ -440,11 +455,13 @@ class PBF(Method):
             periodic, packed,
         )  # fmt: skip
         if not world.stages.precise:
-            twice = two_at_once(world.neighbors.few, coupled, mix) and not c.tolerance  # which would be asked too often
+            # What is left to correct is not asked for in between where threads stay.
+            blocks = 0 if c.tolerance else blocks_that_stay(world.neighbors.team, coupled, mix)
+            self._stayed = self._stayed or blocks > 0
             with backend.small_launches(world.neighbors.few):
                 _whole_step(
                     left, backend.loop_counter(1), p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count),
-                    near, d, solids, parts, bodies, b, e, s, pressure, world.status, *variant, c.vorticity > 0, twice,
+                    near, d, solids, parts, bodies, b, e, s, pressure, world.status, *variant, c.vorticity > 0, blocks,
                     world.neighbors.scan_depth,
                 )  # fmt: skip
             return
@@ -478,3 +495,9 @@ class PBF(Method):
         with world.stages("velocity"):
             _velocity_stage(p, k, near, torus, s, world.status, c.vorticity > 0)
             self._passes.xsph_and_commit(world, s.predicted, s.velocity, c.xsph)
+
+    def iterations_used(self) -> int:
+        """Iterations since the last call."""
+        if self._stayed:
+            check(self.scratch.gate)
+        return super().iterations_used()
