@@ -58,9 +58,9 @@ def step_once(solver: str, particles: int) -> None:
     sim.solver.step(sim.world, case.dt)
 
 
-def stand_in(folder: Path) -> dict[str, str]:
-    """Environment of a process that finds the stand-in driver, in ``folder``, where a driver would be."""
-    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", str(folder / "libcuda.so"), str(DRIVER)], check=True)
+def stand_in(folder: Path, *options: str) -> dict[str, str]:
+    """Environment of a process that finds the stand-in driver, in ``folder``, where a driver would be; ``options`` of cc."""
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", *options, "-o", str(folder / "libcuda.so"), str(DRIVER)], check=True)
     (folder / "libcuda.so.1").symlink_to("libcuda.so")
     return os.environ | {"LD_LIBRARY_PATH": str(folder), "MODULES": str(folder)}
 

@@ -1,6 +1,7 @@
 /* A CUDA driver without a GPU, for machine_code.py: memory is the host's, kernels are not run, and the text of every module
    that is loaded is written to the folder MODULES. It says it is a Hopper chip, and how often it was asked for what
-   (host_time.py), and how many blocks of threads the largest kernel of a graph has. */
+   (host_time.py), and how many blocks of threads the largest kernel of a graph has. Compiled with CARRY_OUT it carries kernels out
+   (emulator.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ int cuDeviceGetAttribute(int *out, int attribute, int device) {
     case 1: case 2: case 3: *out = 1024; break;   /* threads of a block */
     case 8: *out = 49152; break;                  /* shared memory of a block */
     case 10: *out = 32; break;                    /* threads of a warp */
-    case 16: *out = 132; break;                   /* multiprocessors */
+    case 16: *out = getenv("MULTIPROCESSORS") ? atoi(getenv("MULTIPROCESSORS")) : 132; break;
     case 38: *out = 50 << 20; break;              /* second-level cache */
     case 39: *out = 2048; break;                  /* threads of a multiprocessor */
     case 75: *out = 9; break;                     /* compute capability 9.0 */
@@ -71,14 +72,17 @@ int cuMemcpyHtoDAsync_v2(void *to, void *from, size_t size, void *stream) { COUN
 int cuMemsetD8_v2(void *to, unsigned char value, size_t count) { memset(to, value, count); return 0; }
 int cuMemsetD32_v2(unsigned *to, unsigned value, size_t count) { while (count) to[--count] = value; return 0; }
 int cuPointerGetAttribute(void *out, int attribute, void *pointer) { return 1; }
-int cuModuleLoadData(void **out, const char *text) { *out = (void *)16; return write_down(text); }
-int cuModuleLoadDataEx(void **out, const char *text, unsigned n, void *options, void *values) { return cuModuleLoadData(out, text); }
-int cuModuleGetFunction(void **out, void *module, const char *name) { COUNT("cuModuleGetFunction"); *out = (void *)16; return 0; }
 int cuFuncGetAttribute(int *out, int attribute, void *function) { *out = 32; return 0; }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, void *f, int threads, size_t shared) { *out = 4; return 0; }
 int cuEventElapsedTime(float *out, void *a, void *b) { *out = 1; return 0; }
 int cuGetErrorName(int error, const char **out) { *out = "none"; return 0; }
 int cuGetErrorString(int error, const char **out) { *out = "none"; return 0; }
+#ifdef CARRY_OUT
+#include "emulator.c"
+#else
+int cuModuleLoadData(void **out, const char *text) { *out = (void *)16; return write_down(text); }
+int cuModuleLoadDataEx(void **out, const char *text, unsigned n, void *options, void *values) { return cuModuleLoadData(out, text); }
+int cuModuleGetFunction(void **out, void *module, const char *name) { COUNT("cuModuleGetFunction"); *out = (void *)16; return 0; }
 int cuGraphAddKernelNode(void **out, void *graph, void **before, size_t count, char *parameters) {
     unsigned wide = *(unsigned *)(parameters + 8); /* gridDimX */
     if (wide > most_blocks) most_blocks = wide;
@@ -91,13 +95,15 @@ int cuGraphAddNode(void **out, void *graph, void **before, size_t count, char *p
     *out = (void *)16;
     return 0;
 }
+SOMETHING(cuGraphAddEmptyNode) SOMETHING(cuGraphConditionalHandleCreate) SOMETHING(cuGraphCreate) SOMETHING(cuGraphInstantiate)
+NOTHING(cuGraphLaunch) NOTHING(cuLaunchKernel)
+#endif
 
 SOMETHING(cuCtxCreate_v2) SOMETHING(cuCtxGetCurrent) SOMETHING(cuDeviceGetDefaultMemPool) SOMETHING(cuDevicePrimaryCtxRetain)
-SOMETHING(cuEventCreate) SOMETHING(cuGraphAddEmptyNode) SOMETHING(cuGraphConditionalHandleCreate)
-SOMETHING(cuGraphCreate) SOMETHING(cuGraphInstantiate) SOMETHING(cuStreamCreate)
+SOMETHING(cuEventCreate) SOMETHING(cuStreamCreate)
 NOTHING(cuInit) NOTHING(cuCtxSetCurrent) NOTHING(cuCtxSetLimit) NOTHING(cuCtxSynchronize) NOTHING(cuEventDestroy)
 NOTHING(cuEventRecord) NOTHING(cuEventSynchronize) NOTHING(cuFuncSetAttribute) NOTHING(cuGraphDestroy)
-NOTHING(cuGraphExecDestroy) NOTHING(cuGraphLaunch) NOTHING(cuLaunchKernel) NOTHING(cuMemAdvise) NOTHING(cuMemPoolSetAttribute)
+NOTHING(cuGraphExecDestroy) NOTHING(cuMemAdvise) NOTHING(cuMemPoolSetAttribute)
 NOTHING(cuMemPoolTrimTo) NOTHING(cuStreamDestroy_v2) NOTHING(cuStreamSynchronize) NOTHING(cuStreamWaitEvent)
 NOTHING(cuImportExternalMemory) NOTHING(cuImportExternalSemaphore) NOTHING(cuExternalMemoryGetMappedBuffer)
 NOTHING(cuExternalMemoryGetMappedMipmappedArray) NOTHING(cuMipmappedArrayGetLevel) NOTHING(cuSurfObjectCreate)
