@@ -22,7 +22,7 @@ from machine_code import stand_in
 
 def emulated(folder: Path) -> dict[str, str]:
     """Environment of a process that finds the emulator, in ``folder``, where a driver would be."""
-    told = stand_in(folder, "-DCARRY_OUT", "-O1", f"-I{HERE}")
+    told = stand_in(folder, "-D_GNU_SOURCE", "-DCARRY_OUT", "-O1", f"-I{HERE}")
     return {"MULTIPROCESSORS": "2"} | told | {"EMULATOR": str(HERE), "EMULATOR_PYTHON": sys.executable}
 
 

@@ -5,12 +5,50 @@
    blocks wait for each other: those all run in turns. Graphs are carried out node by node, loops of theirs as often as they say.
    Nothing is found out about time. What is not there on a GPU either, like a barrier that not all come to, ends with a message. */
 #include <dlfcn.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <xmmintrin.h>
 #include "emulator.h"
 
 static void stop(const char *why) { fprintf(stderr, "emulator: %s\n", why); _exit(86); }
+
+/* --- memory: behind every array lies a page that nobody may touch --- */
+struct fence { void *memory, *mapped; size_t length; };
+static struct fence *fences;
+static size_t fences_made;
+
+void *fenced(size_t size) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), wanted = (size + 15) / 16 * 16, length = (wanted + page - 1) / page * page + page;
+    u8 *mapped = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) return NULL;
+    mprotect(mapped + length - page, page, PROT_NONE);
+    size_t k = 0;
+    while (k < fences_made && fences[k].memory) k++;
+    if (k == fences_made) fences = realloc(fences, ++fences_made * sizeof *fences);
+    fences[k] = (struct fence){mapped + length - page - wanted, mapped, length};
+    return fences[k].memory;
+}
+
+void unfenced(void *memory) {
+    for (size_t k = 0; memory && k < fences_made; k++)
+        if (fences[k].memory == memory) { munmap(fences[k].mapped, fences[k].length); fences[k].memory = NULL; return; }
+}
+
+static const char *running = "nothing";
+static void beyond(int signal, siginfo_t *what, void *context) {
+    struct fence *nearest = NULL;
+    for (size_t k = 0; k < fences_made; k++)
+        if (fences[k].memory && (u8 *)fences[k].memory <= (u8 *)what->si_addr && (!nearest || fences[k].memory > nearest->memory))
+            nearest = &fences[k];
+    fprintf(stderr, "emulator: %s touched %p", running, what->si_addr);
+    if (nearest) {
+        size_t size = (u8 *)nearest->mapped + nearest->length - (u8 *)nearest->memory - (size_t)sysconf(_SC_PAGESIZE);
+        fprintf(stderr, ", %td bytes from the begin of an array of %zu bytes", (u8 *)what->si_addr - (u8 *)nearest->memory, size);
+    }
+    fprintf(stderr, "\n");
+    _exit(86);
+}
 
 /* --- threads that wait --- */
 struct warp { u32 alive, arrived, turn, ballot[2]; u32 value[2][32]; };
@@ -178,7 +216,7 @@ static void translate(struct module *m) {
     fclose(file);
     const char *here = getenv("EMULATOR"), *python = getenv("EMULATOR_PYTHON");
     snprintf(command, sizeof command,
-             "env -u LD_LIBRARY_PATH sh -c '\"%s\" \"%s/ptx.py\" %s.ptx > %s.c && cc -w -O1 -fno-strict-aliasing -ffp-contract=off -mfma "
+             "env -u LD_LIBRARY_PATH sh -c '\"%s\" \"%s/ptx.py\" %s.ptx > %s.c && cc -w -O1 -fno-strict-aliasing -fwrapv -ffp-contract=off -mfma "
              "-fPIC -shared -I \"%s\" -o %s.so %s.c -lm'", python ? python : "python3", here, base, base, here, base, base);
     if (system(command)) stop("a module could not be translated");
     snprintf(command, sizeof command, "%s.so", base);
@@ -199,7 +237,11 @@ static void ready(struct function *f) {
 
 static void launch(struct function *f, u32 blocks, u32 size, u8 **params) {
     ready(f);
+    static struct sigaction watch = {.sa_sigaction = beyond, .sa_flags = SA_SIGINFO};
+    struct sigaction former;
     unsigned before = _mm_getcsr();
+    running = f->name;
+    if (!getenv("EMULATOR_DEBUG")) sigaction(SIGSEGV, &watch, &former);
     _mm_setcsr(before | 0x8040); /* as ftz has it */
     if (f->facts[1]) {
         run_together(f->kernel, params, 0, blocks, blocks, size, f->shared);
@@ -215,6 +257,7 @@ static void launch(struct function *f, u32 blocks, u32 size, u8 **params) {
         free(memory);
     }
     _mm_setcsr(before);
+    if (!getenv("EMULATOR_DEBUG")) sigaction(SIGSEGV, &former, NULL);
 }
 
 int cuModuleLoadData(struct module **out, const char *text) {

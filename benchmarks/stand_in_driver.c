@@ -57,13 +57,22 @@ int cuDeviceGetAttribute(int *out, int attribute, int device) {
     return 0;
 }
 int cuMemGetInfo_v2(size_t *available, size_t *total) { *available = *total = (size_t)140 << 30; return 0; }
+#ifdef CARRY_OUT
+void *fenced(size_t size); /* emulator.c */
+void unfenced(void *memory);
+int cuMemAlloc_v2(void **out, size_t size) { COUNT("cuMemAlloc_v2"); *out = fenced(size); return *out == NULL; }
+int cuMemFree_v2(void *memory) { unfenced(memory); return 0; }
+int cuMemFreeAsync(void *memory, void *stream) { unfenced(memory); return 0; }
+int cuMemFreeHost(void *memory) { unfenced(memory); return 0; }
+#else
 int cuMemAlloc_v2(void **out, size_t size) { COUNT("cuMemAlloc_v2"); *out = calloc(1, size + 256); return *out == NULL; }
-int cuMemAllocAsync(void **out, size_t size, void *stream) { return cuMemAlloc_v2(out, size); }
-int cuMemAllocManaged(void **out, size_t size, unsigned flags) { return cuMemAlloc_v2(out, size); }
-int cuMemAllocHost_v2(void **out, size_t size) { return cuMemAlloc_v2(out, size); }
 int cuMemFree_v2(void *memory) { free(memory); return 0; }
 int cuMemFreeAsync(void *memory, void *stream) { free(memory); return 0; }
 int cuMemFreeHost(void *memory) { free(memory); return 0; }
+#endif
+int cuMemAllocAsync(void **out, size_t size, void *stream) { return cuMemAlloc_v2(out, size); }
+int cuMemAllocManaged(void **out, size_t size, unsigned flags) { return cuMemAlloc_v2(out, size); }
+int cuMemAllocHost_v2(void **out, size_t size) { return cuMemAlloc_v2(out, size); }
 int cuMemcpyDtoH_v2(void *to, void *from, size_t size) { COUNT("cuMemcpyDtoH_v2"); memcpy(to, from, size); return 0; }
 int cuMemcpyHtoD_v2(void *to, void *from, size_t size) { COUNT("cuMemcpyHtoD_v2"); memcpy(to, from, size); return 0; }
 int cuMemcpyDtoD_v2(void *to, void *from, size_t size) { memcpy(to, from, size); return 0; }

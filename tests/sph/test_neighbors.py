@@ -9,7 +9,7 @@ import pytest
 from kit import differences, lattice, make_particles, periodic_box, search
 from viscoil import backend, native
 from viscoil.errors import SceneError
-from viscoil.sph.finding import levels
+from viscoil.sph.finding import BASKETS, FEW, PARTING, RECORDED, STAGED, TORN, levels, parting, recorded, staged, torn
 from viscoil.sph.search import CELLS_PER_PARTICLE, Neighbors, list_width, pieces_of
 from viscoil.transfer import read
 
@@ -237,3 +237,16 @@ def test_a_list_of_more_entries_than_an_array_can_have_is_split():
         pieces_of(100_000_000, 44, gpu=True, may_split=False)
     with pytest.raises(SceneError, match="too many particles"):
         pieces_of(200_000_000, 44, gpu=True)
+
+
+@pytest.mark.parametrize("few", [0, FEW])
+def test_few_particles_change_nothing_else_about_a_search(few):
+    """Read as records where nobody made any, places would be written beyond an array's end."""
+    for depth in (0, 2, 3):
+        assert not recorded(depth + few) and not parting(depth + few) and not torn(depth + few) and not staged(depth + few)
+        for apart in (0, PARTING):
+            for form in (RECORDED, TORN):
+                for basket in (0, *BASKETS):
+                    number = depth + apart + form + STAGED * basket + few
+                    assert levels(number) == depth and recorded(number) and parting(number) == bool(apart)
+                    assert torn(number) == (form == TORN) and staged(number) == basket

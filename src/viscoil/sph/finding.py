@@ -53,7 +53,7 @@ BASKETS = (44, 92)  # that many entries per thread: 128 threads share memory, 48
 
 def recorded(depth: int) -> bool:
     """Whether candidates are read as records."""
-    return depth >= RECORDED
+    return depth % FEW >= RECORDED
 
 
 def torn(depth: int) -> bool:
