@@ -9,7 +9,6 @@ compute what they should, and nothing about how fast: one core does the work of 
 ``MULTIPROCESSORS`` is how many the device says it has, 2 unless it is set.
 """
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from machine_code import stand_in
+from machine_code import stand_in  # noqa: E402
 
 
 def emulated(folder: Path) -> dict[str, str]:

@@ -17,12 +17,17 @@ SPECIAL = {
     "%warpid": "(t->index >> 5)", "%lanemask_lt": "((1u << (t->index & 31)) - 1)", "%clock64": "0ull", "%globaltimer": "0ull",
     "%lanemask_le": "(~0u >> (31 - (t->index & 31)))", "%lanemask_eq": "(1u << (t->index & 31))", "%smid": "0u", "%nsmid": "1u",
 }  # fmt: skip
-SPECIAL |= {f"%{name}.{axis}": "1u" if name.startswith("n") else "0u" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "yz"}
+for _name, _number in {"tid": "0u", "ntid": "1u", "ctaid": "0u", "nctaid": "1u"}.items():
+    SPECIAL |= {f"%{_name}.{_axis}": _number for _axis in "yz"}
 COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 UNORDERED = {"equ": "==", "neu": "!=", "ltu": "<", "leu": "<=", "gtu": ">", "geu": ">="}
+JOINED = {"and": "&&", "or": "||", "xor": "^"}
 SHUFFLES = {"up": 0, "down": 1, "bfly": 2, "idx": 3}
 ATOMIC = {"add": "old + x", "or": "old | x", "and": "old & x", "xor": "old ^ x", "exch": "x", "max": "old > x ? old : x",
           "min": "old < x ? old : x"}  # fmt: skip
+
+
+IGNORED = {"ftz", "uni", "full", "relaxed", "gpu", "sys", "volatile", "aligned"}  # flushing is the processor's, here and there
 
 
 class NotKnown(Exception):
@@ -54,7 +59,10 @@ class Module:
         self.names: set[str] = set()
         self.constants: list[str] = []
         size = 0
-        pattern = r"^\s*(?:\.\w+\s+)*?\.(shared|global|const)\s+\.align\s+(\d+)\s+\.([bsuf]\d+)\s+([\w$.]+)(?:\[(\d*)\])?\s*(=\s*[^;]*)?;"
+        pattern = (
+            r"^\s*(?:\.\w+\s+)*?\.(shared|global|const)\s+\.align\s+(\d+)\s+\.([bsuf]\d+)\s+([\w$.]+)(?:\[(\d*)\])?"
+            r"\s*(=\s*[^;]*)?;"
+        )
         for place, align, kind, name, length, values in re.findall(pattern, text, re.M):
             count, step = int(length or 1), int(align)
             if place == "shared":
@@ -67,7 +75,8 @@ class Module:
                 given = given if given.startswith("{") else "{" + given + "}"
                 symbols = [symbol for symbol in re.findall(r"[A-Za-z_$][\w$]*", given) if not symbol.startswith("0x")]
                 given = "{0}" if symbols else given
-                self.constants.append(f"static {c_type(kind)} {c_name(name)}[{count}] __attribute__((aligned({step}))) = {given};")
+                memory = f"{c_name(name)}[{count}] __attribute__((aligned({step})))"
+                self.constants.append(f"static {c_type(kind)} {memory} = {given};")
         self.shared_size = size
         self.functions = [self._function(found) for found in re.finditer(
             r"^\s*(?:\.(?:visible|weak|extern)\s+)*\.(entry|func)\s*(\([^)]*\))?\s*([\w$.]+)\s*\(([^)]*)\)\s*([^{;]*)(\{.*?^\}|;)",
@@ -180,7 +189,7 @@ class Body:
         return [*result, word.strip()] if word.strip() else result
 
     def carried_out(self, name: str, args: list[str]) -> str:
-        parts = [part for part in name.split(".") if part not in ("ftz", "uni", "full", "relaxed", "gpu", "sys", "volatile", "aligned")]
+        parts = [part for part in name.split(".") if part not in IGNORED]
         first, kind = parts[0], parts[-1]
         method = getattr(self, f"_{first}", None)
         if method is None:
@@ -331,7 +340,7 @@ class Body:
         else:
             told = f"({a} {COMPARED[how]} {b})"
         if len(args) == 4:
-            told = f"({told} {dict({'and': '&&', 'or': '||', 'xor': '^'})[parts[2]]} {self.raw(args[3])})"
+            told = f"({told} {JOINED[parts[2]]} {self.raw(args[3])})"
         if "|" in args[0]:
             raise NotKnown("two targets of setp")
         return self.put(args[0], told, "pred")
@@ -482,11 +491,11 @@ class Body:
         statements = re.split(r"(?<=[;{}:])\s*\n", body)
         for statement in statements:
             text = " ".join(statement.split())
-            if not text or text.startswith(".reg") or text.startswith(".pragma") or text.startswith(".loc "):
+            if not text or text.startswith((".reg", ".pragma", ".loc ")):
                 continue
-            memory = re.fullmatch(r"\.(local|param) (?:\.align (\d+) )?\.[bsuf](\d+) ([\w$]+)(?:\[(\d+)\])?;", text)
+            memory = re.fullmatch(r"\.(?:local|param) (?:\.align \d+ )?\.[bsuf](\d+) ([\w$]+)(?:\[(\d+)\])?;", text)
             if memory:
-                _, align, bits, name, length = memory.groups()
+                bits, name, length = memory.groups()
                 size = int(bits) // 8 * int(length or 1)
                 declared[name] = max(size, declared.get(name, 0))
                 self.local[name] = size
@@ -500,7 +509,8 @@ class Body:
                 lines.append("    " + self.instruction(text))
         registers = sorted(set(re.findall(r"%(?:p|rs|rd|r|fd|f)\d+\b|%SPL?\b", body)))
         first = [f"    {width_of(register)} {c_name(register)} = 0;" for register in registers]
-        first += [f"    u8 {c_name(name)}[{max(size, 8)}] __attribute__((aligned(16))) = {{0}};" for name, size in declared.items()]
+        for name, size in declared.items():
+            first.append(f"    u8 {c_name(name)}[{max(size, 8)}] __attribute__((aligned(16))) = {{0}};")
         return "\n".join([f"{self.head()} {{", *first, *lines, "    return;", "}"])
 
     def head(self) -> str:
@@ -533,7 +543,8 @@ def translate(text: str) -> str:
     for function in module.functions:
         if function["body"] == ";" and function["name"] not in known:
             name = c_name(function["name"])
-            parts.append(f'static void {name}(struct thread *t, u8 *result, u8 **params) {{ t->with->stop("{function["name"]}"); }}')
+            stops = f't->with->stop("{function["name"]} was called");'
+            parts.append(f"static void {name}(struct thread *t, u8 *result, u8 **params) {{ {stops} }}")
             known.add(function["name"])
     parts += [f"{body.head()};" for body in bodies]
     parts += codes
