@@ -1,10 +1,9 @@
-"""benchmarks/machine_code.py counts what the inner loops of a disassembly hold, and compiles steps for a GPU without one;
-host_time.py counts what the host does for them."""
+"""benchmarks/machine_code.py counts what the inner loops of a disassembly hold; host_time.py counts what the host does for a
+GPU. What a GPU computes: test_gpu_numbers.py."""
 
 import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -47,18 +46,6 @@ def machine_code():
 
 def test_inner_loops_that_read_memory_are_counted(machine_code):
     assert list(machine_code.loops(ASSEMBLY)) == [("first", 4, 2, 1)]
-
-
-@pytest.mark.skipif(shutil.which("cc") is None, reason="the stand-in for a driver needs a C compiler")
-@pytest.mark.parametrize("solver", ["pbf", "dcpbd", "pvfs", "iisph"])
-def test_a_step_is_one_graph_of_a_gpu_that_reads_whole_records(machine_code, solver, tmp_path, monkeypatch):
-    """What only GPUs run has to compile on machines without one: all of a step in one kernel, and neighbours by one load."""
-    monkeypatch.delenv("VISCOIL_RECORDS", raising=False)
-    texts = [file.read_text(encoding="utf-8", errors="replace") for file in machine_code.modules(solver, 2000, tmp_path)]
-    steps = [text for text in texts if re.search(r"\.entry _?whole_step", text)]
-    assert len(steps) == 1
-    assert steps[0].count(".entry") > 10
-    assert "ld.global.v4.b32" in steps[0]
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="the stand-in for a driver needs a C compiler")

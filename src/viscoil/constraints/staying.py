@@ -35,6 +35,7 @@ from viscoil.sph.sums import on_gpu
 from viscoil.transfer import read, write
 
 BLOCKS = 2  # of a multiprocessor
+PATIENCE = 4_000_000  # how often one looks whether all are there: some seconds
 
 
 def blocks_that_stay(team: int, coupled: bool, mix: int) -> int:
@@ -57,6 +58,11 @@ def block_that_stays() -> int:
 def threads_of(blocks: int) -> int:
     """How many stay."""
     return blocks * block_that_stays() if on_gpu() else 1
+
+
+def patience_of() -> int:
+    """PATIENCE, for kernels."""
+    return PATIENCE
 
 
 def allocate_gate() -> Any:
@@ -90,7 +96,7 @@ def wait_for_all(gate: Ints, blocks: qd.template()):
             arrived = qd.atomic_add(gate[0], 1)
             wanted = (arrived // blocks + 1) * blocks
             arrived += 1
-            patience = 4_000_000  # some seconds
+            patience = qd.cast(qd.static(patience_of()), qd.i32)
             while arrived < wanted and patience > 0:
                 arrived = qd.atomic_add(gate[0], 0)
                 patience -= 1

@@ -1,0 +1,60 @@
+"""A few steps of every method, on the device that is asked for; as a program, for a process that finds an emulated GPU.
+
+    python gpu_steps.py DEVICE FOLDER METHOD:VARIANT ...
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+PARTICLES, STEPS = 700, 3
+VARIANTS: dict[str, dict[str, str]] = {
+    "": {},
+    "staying": {"VISCOIL_STAYING": "1"},
+    "torn": {},  # a list of three pieces
+    "plain": {"VISCOIL_RECORDS": "none"},
+}
+
+
+def after(method: str, device: str) -> dict[str, Any]:
+    """Places and velocities by id, the spacing, and whether the list was torn."""
+    from viscoil.bench.cases import CASES
+    from viscoil.simulate import Simulation
+    from viscoil.transfer import read
+
+    case = CASES[method]
+    counts = {name: min(count, 5) for name, count in case.counts.items()}
+    scene = case.scene(PARTICLES, counts)
+    if method == "pvfs":
+        scene.solver.relaxation = "jacobi"  # as GPUs choose by themselves
+    sim = Simulation(scene, device)
+    for _ in range(STEPS):
+        sim.solver.step(sim.world, case.dt)
+    p, n = sim.world.particles, sim.world.count
+    order = np.argsort(read(p.id, n))
+    sim.solver.iterations_used()  # which complains if threads waited in vain
+    return {
+        "position": read(p.position, n)[order], "velocity": read(p.velocity, n)[order], "spacing": sim.world.spacing,
+        "torn": sim.world.neighbors.torn,
+    }  # fmt: skip
+
+
+def main(device: str, folder: str, *asked: str) -> None:
+    from viscoil import backend
+    from viscoil.sph import search
+
+    backend.start(device)
+    most = search.MOST_ELEMENTS
+    for name in asked:
+        method, _, variant = name.partition(":")
+        os.environ.update({key: value for one in VARIANTS.values() for key, value in dict.fromkeys(one, "").items()})
+        os.environ.update({"VISCOIL_STAYING": "0"} | VARIANTS[variant])
+        search.MOST_ELEMENTS = 20 * PARTICLES if variant == "torn" else most
+        np.savez(Path(folder) / f"{method}_{variant}.npz", **after(method, device))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

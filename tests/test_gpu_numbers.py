@@ -1,0 +1,131 @@
+"""What the kernels for NVIDIA's GPUs compute, on machines without one: benchmarks/emulate.py carries them out thread by thread.
+
+Steps of every method are those of a CPU but for rounding, also in the forms that only GPUs have: neighbours read as records,
+lists collected in shared memory or torn into pieces, teams of threads, iterations of one launch whose threads stay.
+"""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpu_steps
+from viscoil import native
+
+HERE = Path(__file__).parent
+BENCHMARKS = HERE.parent / "benchmarks"
+METHODS = {"pbf": ("", "staying", "torn", "plain"), "dcpbd": ("", "staying"), "pvfs": ("",), "iisph": ("",)}
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the emulator needs a C compiler")
+
+
+def module_of(name):
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def emulated():
+    return module_of("emulate").emulated
+
+
+def run(emulated, folder, *asked, check=True):
+    """A process of its own, on an emulated GPU with two multiprocessors."""
+    environment = emulated(folder) | {"VISCOIL_CACHE": str(folder / "cache"), "PYTHONPATH": str(HERE)}
+    for name in ("VISCOIL_RECORDS", "VISCOIL_BLOCKS", "VISCOIL_DEVICE"):
+        environment.pop(name, None)
+    done = subprocess.run([sys.executable, *asked], env=environment, capture_output=True, text=True, timeout=600)
+    assert not check or done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_steps_are_those_of_a_cpu(emulated, method, tmp_path):
+    """And a step is one graph, which reads whole records by one load."""
+    asked = [f"{method}:{variant}" for variant in METHODS[method]]
+    run(emulated, tmp_path, str(HERE / "gpu_steps.py"), "cuda", str(tmp_path), *asked)
+    with native.use(False):
+        wanted = gpu_steps.after(method, "cpu")
+    assert np.abs(wanted["velocity"]).max() > 0.01
+    for variant in METHODS[method]:
+        found = np.load(tmp_path / f"{method}_{variant}.npz")
+        assert np.abs(found["position"] - wanted["position"]).max() < 1e-4 * wanted["spacing"], variant
+        assert np.abs(found["velocity"] - wanted["velocity"]).max() < 1e-3 * np.abs(wanted["velocity"]).max(), variant
+        assert bool(found["torn"]) == (variant == "torn")
+    texts = [file.read_text(encoding="utf-8", errors="replace") for file in sorted(tmp_path.glob("[0-9]*.ptx"))]
+    first = next(text for text in texts if re.search(r"\.entry _?whole_step", text))
+    assert first.count(".entry") > 10 and "ld.global.v4.b32" in first
+
+
+LOST = """
+import quadrants as qd
+from viscoil import backend
+from viscoil.particles import Floats, allocate_array
+
+backend.start("cuda")
+
+@qd.kernel
+def fill(x: Floats, n: qd.i32):
+    for i in range(n):
+        x[i] = 1.0
+
+x = allocate_array(qd.f32, 5)
+fill(x, 5)
+assert x.to_numpy().tolist() == [1.0] * 5
+fill(x, 1100)  # arrays are pages
+"""
+
+
+def test_what_touches_memory_that_it_has_not_is_named(emulated, tmp_path):
+    (tmp_path / "lost.py").write_text(LOST)
+    done = run(emulated, tmp_path, str(tmp_path / "lost.py"), check=False)
+    assert done.returncode == 86
+    assert re.search(r"fill_\w+ touched 0x\w+, 4096 bytes from the begin of an array of 4096 bytes", done.stderr), done.stderr
+
+
+ALONE = """
+import quadrants as qd
+from viscoil import backend
+from viscoil.constraints import staying
+from viscoil.errors import DeviceError
+from viscoil.particles import Floats, Ints, allocate_array
+from viscoil.transfer import read
+
+backend.start("cuda")
+
+@qd.kernel(graph=True)
+def rounds(x: Ints, gate: Ints, launched: qd.Template, expected: qd.Template):
+    staying.reset_gate(gate)
+    qd.loop_config(block_dim=qd.static(staying.block_that_stays()))
+    for thread in range(qd.static(staying.threads_of(launched))):
+        for turn in range(5):
+            qd.atomic_add(x[turn], 1)
+            staying.wait_for_all(gate, expected)
+            if x[turn] != qd.static(staying.threads_of(launched)):
+                x[5] = 1 + turn
+
+gate, x = staying.allocate_gate(), allocate_array(qd.i32, 6)
+rounds(x, gate, 3, 3)
+assert read(x).tolist() == [3 * 512] * 5 + [0], "whoever goes on sees what all have done"
+staying.check(gate)
+staying.PATIENCE = 2000
+rounds(x, gate, 3, 4)
+try:
+    staying.check(gate)
+except DeviceError as error:
+    print("waited in vain:", error)
+staying.check(gate)
+"""
+
+
+def test_threads_that_stay_wait_for_each_other_but_not_forever(emulated, tmp_path):
+    (tmp_path / "alone.py").write_text(ALONE)
+    done = run(emulated, tmp_path, str(tmp_path / "alone.py"))
+    assert "waited in vain: VISCOIL_STAYING" in done.stdout
