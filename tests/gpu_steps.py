@@ -1,6 +1,8 @@
 """A few steps of every method, on the device that is asked for; as a program, for a process that finds an emulated GPU.
 
     python gpu_steps.py DEVICE FOLDER METHOD:VARIANT ...
+
+How neighbours are read (VISCOIL_RECORDS) is the process's: kernels are compiled for one way.
 """
 
 import os
@@ -11,12 +13,6 @@ from typing import Any
 import numpy as np
 
 PARTICLES, STEPS = 700, 3
-VARIANTS: dict[str, dict[str, str]] = {
-    "": {},
-    "staying": {"VISCOIL_STAYING": "1"},
-    "torn": {},  # a list of three pieces
-    "plain": {"VISCOIL_RECORDS": "none"},
-}
 
 
 def after(method: str, device: str) -> dict[str, Any]:
@@ -50,9 +46,8 @@ def main(device: str, folder: str, *asked: str) -> None:
     most = search.MOST_ELEMENTS
     for name in asked:
         method, _, variant = name.partition(":")
-        os.environ.update({key: value for one in VARIANTS.values() for key, value in dict.fromkeys(one, "").items()})
-        os.environ.update({"VISCOIL_STAYING": "0"} | VARIANTS[variant])
-        search.MOST_ELEMENTS = 20 * PARTICLES if variant == "torn" else most
+        os.environ["VISCOIL_STAYING"] = "1" if variant == "staying" else "0"
+        search.MOST_ELEMENTS = 20 * PARTICLES if variant == "torn" else most  # a list of several pieces
         np.savez(Path(folder) / f"{method}_{variant}.npz", **after(method, device))
 
 

@@ -99,7 +99,7 @@ def test_who_is_at_the_place_of_another_is_put_beside_it(monkeypatch):
 
 def test_an_unknown_way_is_refused_and_the_known_ones_are_named(monkeypatch):
     monkeypatch.setenv("VISCOIL_RECORDS", "wode")
-    with pytest.raises(DeviceError, match=r"expected one of wide, words, none; got 'wode'.*wide"):
+    with pytest.raises(DeviceError, match=r"expected one of wide, words, none, narrow; got 'wode'.*wide"):
         records.mode()
 
 

@@ -7,8 +7,8 @@ say comes in a pass of its own, for the few particles that may be near one.
 Places go back and forth between the two halves of one array, so that a shift reads what was there before everybody moved:
 ``half[0]`` is the half that holds the places, ``half[1]`` the one a shift reads. Where GPUs read neighbours as records
 (``packed``, sph/records.py) those have the same two halves, and a place that changes in one array changes in both. Weighing,
-which needs nothing but places, reads them from words of half the size there (``spots``), which need no second half: it is not
-weighing that moves anybody.
+which needs nothing but places, reads them from words of half the size on request (``spots``), which need no second half: it is
+not weighing that moves anybody.
 """
 
 import quadrants as qd
@@ -32,7 +32,7 @@ from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.clusters import Clusters, note_touch
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.records import Records, put_fourth, put_record, put_spot, record
+from viscoil.sph.records import Records, is_narrow, put_fourth, put_record, put_spot, record
 from viscoil.sph.sums import block_size
 
 
@@ -136,7 +136,7 @@ def _weigh_one(
         density = 0.0
         slopes = vec3(0.0)
         squares = 0.0
-        if qd.static(periodic):  # spots have a period of their own
+        if qd.static(periodic or not is_narrow()):  # spots have a period of their own
             density, slopes, squares = sums_by_records(
                 i, count, r, first, near, torus, c.support[0], t % team, team, kernel, periodic
             )

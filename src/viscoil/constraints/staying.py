@@ -71,8 +71,8 @@ def allocate_gate() -> Any:
 
 
 def check(gate: Any) -> None:
-    """Stops the run if threads waited for others in vain since the last call."""
-    if read(gate)[1]:
+    """Stops the run if threads waited for others in vain since the last call; ``gate``: None where they wait for nobody."""
+    if gate is not None and read(gate)[1]:
         write(gate, [0, 0])
         raise DeviceError(
             "VISCOIL_STAYING: threads of one launch waited for each other in vain: there was no place for all of them on the "

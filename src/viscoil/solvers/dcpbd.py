@@ -174,7 +174,6 @@ class DCPBD(Method):
         self._bodies, self._rows = 0, allocate_rows(0)
         self._passes, self._velocities = FluidPasses(), VelocityPasses()
         self._largest: float | None = None
-        self._stayed = False
         self._iterations = self._count = 0
         self._team = world.neighbors.team
         self.carried = {"pressure": Carried(qd.f32, 2)}
@@ -276,7 +275,7 @@ class DCPBD(Method):
         places_packed = world.packs_places(mix) and not coupled
         if gradients and not world.stages.precise:
             blocks = blocks_that_stay(team, coupled, mix)
-            self._stayed = self._stayed or blocks > 0
+            self.stayed = s.gate if blocks else None
             with backend.small_launches(world.neighbors.few):
                 _whole_step(
                     left, rounds_left, steps_left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count),
@@ -327,8 +326,7 @@ class DCPBD(Method):
 
     def iterations_used(self) -> int:
         """Iterations of the density constraint since the last call."""
-        if self._stayed:
-            check(self.scratch.gate)
+        check(self.stayed)
         used, self._iterations = self._iterations, 0
         return used
 

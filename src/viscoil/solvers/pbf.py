@@ -31,7 +31,7 @@ from viscoil.constraints.density_iteration import (
 from viscoil.constraints.nearby import Nearby, allocate_nearby, lists, nobody_nearby
 from viscoil.constraints.particle_solids import find_clusters, hold_together
 from viscoil.constraints.shape_matching import carry_on, rigid_velocities
-from viscoil.constraints.staying import allocate_gate, blocks_that_stay, check, reset_gate
+from viscoil.constraints.staying import allocate_gate, blocks_that_stay, reset_gate
 from viscoil.native.fluid import FluidPasses, suits
 from viscoil.particles import Carried, Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.clusters import Clusters, Elastic
@@ -371,7 +371,6 @@ class PBF(Method):
         self._passes = FluidPasses()
         self._step, self._density = Uploaded(StepNumbers), Uploaded(DensityNumbers)
         self.carried = {"pressure": Carried(qd.f32, 2)}
-        self._stayed = False
         self.resize(max(world.capacity, 1))
 
     def resize(self, capacity: int) -> None:
@@ -457,7 +456,7 @@ class PBF(Method):
         if not world.stages.precise:
             # What is left to correct is not asked for in between where threads stay.
             blocks = 0 if c.tolerance else blocks_that_stay(world.neighbors.team, coupled, mix)
-            self._stayed = self._stayed or blocks > 0
+            self.stayed = s.gate if blocks else None
             with backend.small_launches(world.neighbors.few):
                 _whole_step(
                     left, backend.loop_counter(1), p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count),
@@ -495,9 +494,3 @@ class PBF(Method):
         with world.stages("velocity"):
             _velocity_stage(p, k, near, torus, s, world.status, c.vorticity > 0)
             self._passes.xsph_and_commit(world, s.predicted, s.velocity, c.xsph)
-
-    def iterations_used(self) -> int:
-        """Iterations since the last call."""
-        if self._stayed:
-            check(self.scratch.gate)
-        return super().iterations_used()
