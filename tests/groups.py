@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[1]
 SPLIT = {
     "tests/test_validation.py": "src/viscoil/validation/{}.py",
     "tests/test_every_scene.py": "src/viscoil/scene/library/{}.toml",
+    "tests/test_gpu_numbers.py": "src/viscoil/solvers/{}.py",
 }
 # One worker begins with the first of these, another with the last, and they meet among short ones. A process does not see what
 # others compile while it runs, and most kernels belong to one method.

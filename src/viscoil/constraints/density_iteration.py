@@ -343,7 +343,7 @@ def relax_staying(
                         i = nearby.index[at]
                     _touch_one(
                         i, p, x, half, r, radius, c.support[0], number, solids, parts, b, clear, wall, wall_gradient, walled, 0,
-                        walled, packed,
+                        True, packed,
                     )  # fmt: skip
                     at += qd.static(threads_of(blocks))
                 wait_for_all(gate, blocks)
