@@ -103,16 +103,3 @@ def test_one_graph_is_the_stages(name):
 def test_thick_fluid_takes_several_passes():
     sim = Simulation(thick(BALL, "springs_plastic"), "cpu")
     assert sim.solver._passes(iisph.STEP)[0] > 1
-
-
-@pytest.mark.parametrize("method", ["pbf", "dcpbd"])
-def test_threads_that_stay_do_what_launches_do(method, monkeypatch):
-    """All iterations by one thread of a CPU, which has nobody to wait for."""
-    counts = {"pbf": {"iterations": 5}, "dcpbd": {"velocity_iterations": 8, "iterations": 5}}[method]
-    staged = after(LOADS[method].scene(700, counts), True)
-    monkeypatch.setenv("VISCOIL_STAYING", "1")
-    whole = after(LOADS[method].scene(700, counts), False)
-    for way in range(2):  # the same operations; the compiler may contract some of them otherwise in another loop
-        assert np.allclose(whole[way], staged[way], rtol=0, atol=1e-5 * np.abs(staged[way]).max())
-    assert whole[2] == pytest.approx(staged[2], rel=1e-3, abs=1e-5)
-    assert np.abs(whole[1]).max() > 0

@@ -308,8 +308,7 @@ def relax_staying(
     c: DensityNumbers, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts, b: Clusters, clear: Floats, wall: Floats,
     wall_gradient: Vectors, multiplier: Floats, pressure: Floats, left: Flag, used: Ints, nearby: Nearby, gate: Ints,
     team: qd.template(), kernel: qd.template(), power: qd.template(), walled: qd.template(), solid: qd.template(),
-    hurried: qd.template(), uniform: qd.template(), periodic: qd.template(), packed: qd.template(), listed: qd.template(),
-    blocks: qd.template(),
+    hurried: qd.template(), uniform: qd.template(), periodic: qd.template(), packed: qd.template(), blocks: qd.template(),
 ):  # fmt: skip
     """All iterations that are ``left``, in one launch (staying.py). ``solid``: there are solids; ``walled``: they count in the
     density as well. ``full`` = padded(n · team)."""
@@ -328,22 +327,16 @@ def relax_staying(
             while at < full:
                 _shift_one(
                     at, p, x, half, r, n, near, torus, c, clear, wall_gradient, multiplier, left, used, team, power, walled,
-                    uniform, periodic, False, packed, nearby, listed,
+                    uniform, periodic, False, packed, nearby, True,
                 )  # fmt: skip
                 at += qd.static(threads_of(blocks))
             wait_for_all(gate, blocks)
             if qd.static(solid):
-                last = n
-                if qd.static(listed):
-                    last = nearby.number[0]
                 at = thread
-                while at < last:
-                    i = at
-                    if qd.static(listed):
-                        i = nearby.index[at]
+                while at < nearby.number[0]:
                     _touch_one(
-                        i, p, x, half, r, radius, c.support[0], number, solids, parts, b, clear, wall, wall_gradient, walled, 0,
-                        True, packed,
+                        nearby.index[at], p, x, half, r, radius, c.support[0], number, solids, parts, b, clear, wall,
+                        wall_gradient, walled, 0, True, packed,
                     )  # fmt: skip
                     at += qd.static(threads_of(blocks))
                 wait_for_all(gate, blocks)

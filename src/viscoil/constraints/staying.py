@@ -19,8 +19,7 @@ multiprocessor, so that many have a place. Should they not all come, as on a dev
 waited too long opens the gate for good, and the frame ends with an error instead of never (:func:`check`).
 
 ``VISCOIL_STAYING=1`` asks for it; it is not the default: what it gains has not been measured yet. Bodies, of particles or
-not, have passes of their own in an iteration: with them every pass is a launch. On a CPU, where it gains nothing, one thread
-does it all.
+not, have passes of their own in an iteration: with them every pass is a launch.
 """
 
 import os
@@ -31,7 +30,6 @@ import quadrants as qd
 from viscoil import backend
 from viscoil.errors import DeviceError
 from viscoil.particles import Ints, allocate_array
-from viscoil.sph.sums import on_gpu
 from viscoil.transfer import read, write
 
 BLOCKS = 2  # of a multiprocessor
@@ -45,9 +43,9 @@ def blocks_that_stay(team: int, coupled: bool, mix: int) -> int:
     if asked not in ("0", "1"):
         raise DeviceError(f"VISCOIL_STAYING: expected 0 or 1; got '{asked}'")
     running = backend.current()
-    if asked == "0" or coupled or mix != 0 or running.device not in ("cuda", "cpu") or (running.is_gpu and team == 1):
+    if asked == "0" or coupled or mix != 0 or running.device != "cuda" or team == 1:
         return 0
-    return backend.constant(BLOCKS * running.multiprocessors if running.is_gpu else 1)
+    return backend.constant(BLOCKS * running.multiprocessors)
 
 
 def block_that_stays() -> int:
@@ -57,7 +55,7 @@ def block_that_stays() -> int:
 
 def threads_of(blocks: int) -> int:
     """How many stay."""
-    return blocks * block_that_stays() if on_gpu() else 1
+    return blocks * block_that_stays()
 
 
 def patience_of() -> int:
@@ -89,20 +87,19 @@ def reset_gate(gate: Ints):
 @qd.func
 def wait_for_all(gate: Ints, blocks: qd.template()):
     """Until all ``blocks`` are here; what they stored before is there for all of them. All threads of a block have to come."""
-    if qd.static(on_gpu()):
-        qd.simt.block.sync()
-        if qd.simt.block.thread_idx() == 0:
-            qd.simt.grid.mem_fence()
-            arrived = qd.atomic_add(gate[0], 1)
-            wanted = (arrived // blocks + 1) * blocks
-            arrived += 1
-            patience = qd.cast(qd.static(patience_of()), qd.i32)
-            while arrived < wanted and patience > 0:
-                arrived = qd.atomic_add(gate[0], 0)
-                patience -= 1
-                if patience == 0:
-                    qd.atomic_max(gate[1], 1)
-                if patience % 1024 == 0 and qd.atomic_add(gate[1], 0) == 1:
-                    patience = 0
-            qd.simt.grid.mem_fence()
-        qd.simt.block.sync()
+    qd.simt.block.sync()
+    if qd.simt.block.thread_idx() == 0:
+        qd.simt.grid.mem_fence()
+        arrived = qd.atomic_add(gate[0], 1)
+        wanted = (arrived // blocks + 1) * blocks
+        arrived += 1
+        patience = qd.cast(qd.static(patience_of()), qd.i32)
+        while arrived < wanted and patience > 0:
+            arrived = qd.atomic_add(gate[0], 0)
+            patience -= 1
+            if patience == 0:
+                qd.atomic_max(gate[1], 1)
+            if patience % 1024 == 0 and qd.atomic_add(gate[1], 0) == 1:
+                patience = 0
+        qd.simt.grid.mem_fence()
+    qd.simt.block.sync()

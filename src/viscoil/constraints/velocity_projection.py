@@ -35,17 +35,7 @@ from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, 
 from viscoil.sph.descent import strides
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import Records, put_velocity, rounded
-from viscoil.sph.sums import (
-    Sums,
-    block_size,
-    chunk_totals,
-    chunk_totals_alone,
-    grand_total,
-    hand_in,
-    is_last,
-    on_gpu,
-    workers,
-)
+from viscoil.sph.sums import Sums, block_size, chunk_totals, grand_total, hand_in, is_last, on_gpu, workers
 
 
 @dataclass(frozen=True)
@@ -355,9 +345,6 @@ def project_staying(
                     at, left, p, x, n, dt, near, torus, h, c, s, r, sums, True, False, team, uniform, even, periodic, packed
                 )
                 at += qd.static(threads_of(blocks))
-            if qd.static(not on_gpu()):
-                chunk_totals_alone(n * team, sums)
-                _steer(0, left, n * team, c, s, sums, False, team)
             wait_for_all(gate, blocks)
             at = thread
             while at < n:

@@ -17,7 +17,7 @@ from viscoil.constraints.conformation import Substances, substances_of
 from viscoil.constraints.density import DensityNumbers, plain_density, plain_values, stable_relaxation
 from viscoil.constraints.density_iteration import relax_staying
 from viscoil.constraints.friction import pair_factor
-from viscoil.constraints.nearby import allocate_nearby, lists, nobody_nearby
+from viscoil.constraints.nearby import allocate_nearby, nobody_nearby
 from viscoil.constraints.staying import allocate_gate, blocks_that_stay, check, reset_gate
 from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers, project_staying
 from viscoil.native.fluid import FluidPasses, VelocityPasses, suits
@@ -138,7 +138,7 @@ def _whole_step(
             relax_staying(
                 p, s.predicted, s.half, s.records, n, shared, near, torus, d, k.radius, k.solids, solids, parts, b, s.clear,
                 s.wall, s.wall_gradient, s.multiplier, pressure, left, s.used, s.nearby, s.gate, team, 0, 0, walled, walled,
-                hurried, uniform, periodic, places_packed, qd.static(lists(coupled, mix)), blocks,
+                hurried, uniform, periodic, places_packed, blocks,
             )  # fmt: skip
         else:
             while qd.graph.do_while(left):

@@ -344,7 +344,7 @@ def _whole_step(
             relax_staying(
                 p, s.predicted, s.half, s.records, n, full, near, torus, c, k.radius, k.solids, solids, parts, b, s.clear,
                 s.wall, s.wall_gradient, s.multiplier, pressure, left, s.used, s.nearby, s.gate, team, kernel, power, walls > 1,
-                walls > 0, hurried, uniform, periodic, packed, qd.static(lists(coupled, mix)), blocks,
+                walls > 0, hurried, uniform, periodic, packed, blocks,
             )  # fmt: skip
         else:
             while qd.graph.do_while(left):

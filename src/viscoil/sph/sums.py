@@ -141,23 +141,10 @@ def chunk_totals(n: qd.i32, sums: Sums):
     """Adds up chunks of 256 terms, where :func:`hand_in` has not."""
     if qd.static(not on_gpu()):
         for chunk in range((n + 255) // 256):
-            _add_up(chunk, n, sums)
-
-
-@qd.func
-def chunk_totals_alone(n: qd.i32, sums: Sums):
-    """:func:`chunk_totals` by one thread of a CPU, inside a loop."""
-    if qd.static(not on_gpu()):
-        for chunk in range((n + 255) // 256):
-            _add_up(chunk, n, sums)
-
-
-@qd.func
-def _add_up(chunk: qd.i32, n: qd.i32, sums: Sums):
-    total = vec3(0.0)
-    for i in range(chunk * 256, qd.min((chunk + 1) * 256, n)):
-        total += sums.terms[i]
-    sums.partial[chunk] = total
+            total = vec3(0.0)
+            for i in range(chunk * 256, qd.min((chunk + 1) * 256, n)):
+                total += sums.terms[i]
+            sums.partial[chunk] = total
 
 
 @qd.func
