@@ -29,7 +29,7 @@ def cache(*names: str, warm: Flag = False, clear: Flag = False, machine: Machine
 
     if names and not warm:
         raise SceneError(f"cache: names are for --warm; expected: viscoil cache --warm {' '.join(names)}")
-    scenes = _scenes(names) if warm else []
+    scenes = _scenes(names) if warm else {}
     if clear:
         print(f"removed {readable(kernels.clear())}")
     if warm:
