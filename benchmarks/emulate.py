@@ -6,7 +6,7 @@
 The stand-in driver (stand_in_driver.c with emulator.c) translates what the kernel compiler made for an H200 to C (ptx.py) and
 carries it out thread by thread, with barriers, shuffles and blocks that wait for each other. So it shows whether GPUs' kernels
 compute what they should, and nothing about how fast: one core does the work of all, some 1000 times slower than a GPU.
-``MULTIPROCESSORS`` is how many the device says it has, 2 unless it is set.
+``MULTIPROCESSORS`` is how many the device says it has, 2 unless it is set. For Linux on x86-64, with a C compiler.
 """
 
 import subprocess

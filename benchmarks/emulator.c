@@ -13,7 +13,7 @@
 
 static void stop(const char *why) { fprintf(stderr, "emulator: %s\n", why); _exit(86); }
 
-/* --- memory: behind every array lies a page that nobody may touch --- */
+/* --- memory: behind every array, which the compiler makes of whole pages, lies one that nobody may touch --- */
 struct fence { void *memory, *mapped; size_t length; };
 static struct fence *fences;
 static size_t fences_made;
