@@ -35,6 +35,7 @@ COUNTERS = (  # of every kernel: time, registers, how busy warps, caches and mem
 )
 PROFILER = ("ncu", "--clock-control", "none", "-k", "regex:whole_step", "--print-summary", "per-kernel", "--metrics", COUNTERS)
 CHECKER = ("compute-sanitizer", "--tool", "racecheck")
+MULTIPROCESSORS = "132"  # of an H200: loops are compiled for their number
 STAYING, GOING = {"VISCOIL_STAYING": "1"}, {"VISCOIL_STAYING": "0"}
 
 
@@ -147,17 +148,21 @@ def measure(parts: list[Part], folder: Path, seconds: float) -> None:
         pack(folder)
 
 
+def rehearsal_of(part: Part) -> list[str]:
+    """What is run to compile a part's kernels: nothing is computed, but where the next kernel depends on it."""
+    if not part.on_gpu:  # threads that take turns on few cores, and fewer particles
+        return [sys.executable, "-m", "viscoil", *part.command, "--thread-particles", "20000"]
+    if part.command[0] == "validate":
+        return [sys.executable, str(HERE / "emulate.py"), "-m", "viscoil", *part.command]
+    return [sys.executable, str(HERE / "rehearse.py"), *part.command]
+
+
 def rehearse(parts: list[Part], folder: Path) -> None:
-    """Compiles what the parts need. Steps on CPUs are made, of fewer particles: they use the same kernels."""
+    """Compiles what the parts need."""
     folder.mkdir(parents=True, exist_ok=True)
     for part in parts:
-        start = perf_counter()
-        if part.on_gpu:
-            command = [sys.executable, str(HERE / "rehearse.py"), *part.command]
-        else:
-            command = [sys.executable, "-m", "viscoil", *part.command, "--thread-particles", "20000"]
-        log = folder / f"rehearsal_{part.name}.log"
-        code = carry_out(command, part.settings, None, log)
+        start, log = perf_counter(), folder / f"rehearsal_{part.name}.log"
+        code = carry_out(rehearsal_of(part), {"MULTIPROCESSORS": MULTIPROCESSORS} | part.settings, None, log)
         last = (log.read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
         print(f"{part.name:20s} exit code {code}, {perf_counter() - start:.0f} s: {last}", flush=True)
 

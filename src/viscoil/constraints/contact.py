@@ -247,19 +247,22 @@ def longest_way(x0: vec3, x: vec3, number: qd.i32, solids: Solids) -> qd.f32:
 
 @qd.func(requires_top_level=True)
 def contact_and_clearance(
-    predicted: Vectors, position: Vectors, inverse_mass: Floats, n: qd.i32, radius: qd.f32, number: qd.i32,
+    predicted: Vectors, position: Vectors, inverse_mass: Floats, n: qd.i32, radius: qd.f32, h: qd.f32, number: qd.i32,
     solids: Solids, parts: Parts, clear: Floats,
 ):  # fmt: skip
-    """As :func:`contact`, and how far from all solids each particle then is.
+    """As :func:`contact`, and how far from all solids each particle then is at least.
 
     Distances change by no more than a particle moves. Taking every later displacement off ``clear`` keeps it a lower bound,
-    and while it is larger than a support neither walls nor contact have to be looked at: most particles never do.
+    and while it is larger than a support h neither walls nor contact have to be looked at: most particles never do.
     """
     for i in range(n):
-        clear[i] = 1e30
+        gap = 1e30
         if inverse_mass[i] > 0.0:
-            predicted[i] = resolve_all(predicted[i], position[i], radius, number, solids, parts, inverse_mass[i])
-            clear[i] = clearance(predicted[i], number, solids, parts)
+            gap = clearance_on_way(position[i], predicted[i], number, solids, parts)
+            if gap < h:
+                predicted[i] = resolve_all(predicted[i], position[i], radius, number, solids, parts, inverse_mass[i])
+                gap = clearance(predicted[i], number, solids, parts)
+        clear[i] = gap
 
 
 @qd.func(requires_top_level=True)

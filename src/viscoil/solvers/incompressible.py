@@ -75,7 +75,9 @@ def predict_stage(p: Particles, k: StepNumbers, solids: Solids, parts: Parts, s:
         if p.inverse_mass[i] > 0.0:
             s.velocity[i] = p.velocity[i] + k.dt[0] * vec3(k.gx[0], k.gy[0], k.gz[0])
         s.aim[i] = s.predicted[i]
-    contact_and_clearance(s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.solids[0], solids, parts, s.clear)
+    contact_and_clearance(
+        s.predicted, p.position, p.inverse_mass, k.count[0], k.radius[0], k.support[0], k.solids[0], solids, parts, s.clear
+    )
     for i in range(k.count[0]):
         s.shift[i] = s.predicted[i] - s.aim[i]
 

@@ -129,7 +129,9 @@ def _predict(
             s.predicted, p.position, p.inverse_mass, n, full, k.radius, k.support, k.solids, solids, parts, s.clear, s.nearby
         )
     else:
-        contact_and_clearance(s.predicted, p.position, p.inverse_mass, n, k.radius, k.solids, solids, parts, s.clear)
+        contact_and_clearance(
+            s.predicted, p.position, p.inverse_mass, n, k.radius, k.support, k.solids, solids, parts, s.clear
+        )
     if qd.static(coupled):
         settle_bodies(solids, bodies)
         approach(s.clear, n, bodies)
