@@ -1,5 +1,6 @@
 // What plain CUDA C++ makes of our passes over neighbours, and what their time depends on: bytes fetched per neighbour, registers,
-// scattered stores. A jittered lattice, particles in the order of cells, lists in columns, as in src/viscoil/sph.
+// scattered stores, conflicts of the cache's banks (bank_rounds.py). A jittered lattice, particles in the order of cells, lists in
+// columns, as in src/viscoil/sph.
 //
 //     nvcc -O3 -use_fast_math -arch=sm_90 -std=c++17 -o probe benchmarks/neighbour_probe.cu && ./probe 100 1.95 && ./probe 100 2.5
 //
@@ -19,6 +20,7 @@
 
 constexpr int WIDTH = 92;    // entries of a list
 constexpr int THREADS = 128;
+constexpr int WIDTH_OF_PAIRS = 124, PAIRS = 64;  // entries of a list for two particles, threads of a block that makes those
 
 struct Numbers {
     float h, weight, slope, reach2, per_cell;
@@ -172,6 +174,78 @@ __global__ void lists(int n, const float4* __restrict__ x, const int* __restrict
     count[i] = found;
 }
 
+// One list for two particles that follow each other in memory, of everybody close to one of them: what is fetched serves both, and
+// who is too far from one of the two adds nothing to it.
+__global__ void lists_of_pairs(int n, const float4* __restrict__ x, const int* __restrict__ start, Numbers c, int* __restrict__ list,
+                               int* __restrict__ count) {
+    extern __shared__ int basket[];
+    int pair = blockIdx.x * blockDim.x + threadIdx.x, pairs = n / 2, i = 2 * pair, found = 0;
+    if (pair >= pairs) return;
+    float4 a = x[i], b = x[i + 1];
+    int low[3] = {(int)(fminf(a.x, b.x) * c.per_cell), (int)(fminf(a.y, b.y) * c.per_cell), (int)(fminf(a.z, b.z) * c.per_cell)};
+    int high[3] = {(int)(fmaxf(a.x, b.x) * c.per_cell), (int)(fmaxf(a.y, b.y) * c.per_cell), (int)(fmaxf(a.z, b.z) * c.per_cell)};
+    for (int z = max(low[2] - 1, 0); z <= min(high[2] + 1, c.cells - 1); z++)
+        for (int y = max(low[1] - 1, 0); y <= min(high[1] + 1, c.cells - 1); y++) {
+            int line = (z * c.cells + y) * c.cells;
+            int first = start[line + max(low[0] - 1, 0)], last = start[line + min(high[0] + 2, c.cells)];
+            for (int k = first; k < last; k += 4) {
+                float4 o[4];
+#pragma unroll
+                for (int l = 0; l < 4; l++) o[l] = x[min(k + l, last - 1)];
+#pragma unroll
+                for (int l = 0; l < 4; l++) {
+                    float ax = a.x - o[l].x, ay = a.y - o[l].y, az = a.z - o[l].z;
+                    float bx = b.x - o[l].x, by = b.y - o[l].y, bz = b.z - o[l].z;
+                    float nearer = fminf(ax * ax + ay * ay + az * az, bx * bx + by * by + bz * bz);
+                    if (nearer < c.reach2 && k + l < last) basket[min(found++, WIDTH_OF_PAIRS - 1) * PAIRS + threadIdx.x] = k + l;
+                }
+            }
+        }
+    found = min(found, WIDTH_OF_PAIRS);
+    for (int k = 0; k < found; k++) list[(size_t)k * pairs + pair] = basket[k * PAIRS + threadIdx.x];
+    for (int k = found; k < (found + 3) / 4 * 4; k++) list[(size_t)k * pairs + pair] = n;  // somebody far from all
+    count[pair] = found;
+}
+
+// The multipliers of two particles by such a list. Terms of a particle with itself are taken off at the end.
+__global__ void multipliers_of_pairs(int n, const float4* __restrict__ x, const int* __restrict__ list, const int* __restrict__ count,
+                                     Numbers c, float* __restrict__ out) {
+    int pair = blockIdx.x * blockDim.x + threadIdx.x, pairs = n / 2;
+    if (pair >= pairs) return;
+    float4 a[2] = {x[2 * pair], x[2 * pair + 1]};
+    float density[2] = {0, 0}, squares[2] = {0, 0};
+    float3 slopes[2] = {make_float3(0, 0, 0), make_float3(0, 0, 0)};
+    for (int k = 0; k < count[pair]; k += 4) {
+        float4 b[4];
+#pragma unroll
+        for (int l = 0; l < 4; l++) b[l] = x[list[(size_t)(k + l) * pairs + pair]];
+#pragma unroll
+        for (int l = 0; l < 4; l++)
+#pragma unroll
+            for (int q = 0; q < 2; q++)
+                add_pair(a[q].x - b[l].x, a[q].y - b[l].y, a[q].z - b[l].z, c, density[q], slopes[q], squares[q]);
+    }
+    float2 both;
+    both.x = multiplier(density[0] - c.weight * c.h * c.h * c.h, slopes[0], squares[0]);
+    both.y = multiplier(density[1] - c.weight * c.h * c.h * c.h, slopes[1], squares[1]);
+    ((float2*)out)[pair] = both;
+}
+
+// The same lists in another order: the eight threads whose 16 bytes are delivered together take neighbours from eight different
+// sixteenths of 128 bytes, as long as they have such, so that no two of them want the same banks at a time.
+void turn_lists(int n, std::vector<int>& list, const std::vector<int>& count) {
+    for (int i = 0; i < n; i++) {
+        std::vector<int> left[8];
+        for (int k = count[i] - 1; k >= 0; k--) left[list[(size_t)k * n + i] % 8].push_back(list[(size_t)k * n + i]);
+        for (int k = 0; k < count[i]; k++) {
+            int from = (i + k) % 8;
+            while (left[from].empty()) from = (from + 1) % 8;
+            list[(size_t)k * n + i] = left[from].back();
+            left[from].pop_back();
+        }
+    }
+}
+
 float microseconds(std::function<void()> launch) {
     std::vector<float> taken;
     cudaEvent_t begin, end;
@@ -220,21 +294,46 @@ int main(int argc, char** argv) {
         CHECK(cudaMemcpy(there, values.data(), bytes, cudaMemcpyHostToDevice));
         return there;
     };
+    x.push_back({1e6f, 1e6f, 1e6f, 0});
     auto *places = (float4*)sent(x), *records = (float4*)sent(two);
     auto* eights = (uint2*)sent(small);
     auto* sixteens = (uint4*)sent(compact);
     auto* starts = (int*)sent(start);
     int *list, *count, blocks = (n + THREADS - 1) / THREADS, shared = WIDTH * THREADS * 4;
     float4* out;
-    CHECK(cudaMalloc(&list, 4ll * n * WIDTH));
+    CHECK(cudaMalloc(&list, 4ll * n * WIDTH));  // more than what pairs need
     CHECK(cudaMalloc(&count, 4ll * n));
     CHECK(cudaMalloc(&out, 16ll * n));
     printf("%d particles, support %.2f spacings\n", n, h);
     printf("list, written one by one    %7.1f\n", microseconds([&] { lists<false><<<blocks, THREADS>>>(n, places, starts, c, list, count); }));
     printf("list, collected             %7.1f\n", microseconds([&] { lists<true><<<blocks, THREADS, shared>>>(n, places, starts, c, list, count); }));
-    printf("multipliers, 16 bytes       %7.1f\n", microseconds([&] { multipliers<<<blocks, THREADS>>>(n, places, list, count, c, (float*)out); }));
-    printf("multipliers, 8 bytes        %7.1f\n", microseconds([&] { multipliers_8_bytes<<<blocks, THREADS>>>(n, eights, list, count, c, unit / 2048, (float*)out); }));
-    printf("friction, 32 bytes          %7.1f\n", microseconds([&] { friction_32_bytes<<<blocks, THREADS>>>(n, records, list, count, c, out); }));
-    printf("friction, 16 bytes          %7.1f\n", microseconds([&] { friction_16_bytes<<<blocks, THREADS>>>(n, sixteens, list, count, c, unit / 2048, out); }));
+    auto passes = [&](const char* order) {
+        printf("multipliers, 16 bytes       %7.1f  %s\n", microseconds([&] { multipliers<<<blocks, THREADS>>>(n, places, list, count, c, (float*)out); }), order);
+        printf("multipliers, 8 bytes        %7.1f  %s\n", microseconds([&] { multipliers_8_bytes<<<blocks, THREADS>>>(n, eights, list, count, c, unit / 2048, (float*)out); }), order);
+        printf("friction, 32 bytes          %7.1f  %s\n", microseconds([&] { friction_32_bytes<<<blocks, THREADS>>>(n, records, list, count, c, out); }), order);
+        printf("friction, 16 bytes          %7.1f  %s\n", microseconds([&] { friction_16_bytes<<<blocks, THREADS>>>(n, sixteens, list, count, c, unit / 2048, out); }), order);
+    };
+    passes("");
+    std::vector<int> lists_here((size_t)n * WIDTH), counts_here(n);
+    CHECK(cudaMemcpy(lists_here.data(), list, 4ll * n * WIDTH, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(counts_here.data(), count, 4ll * n, cudaMemcpyDeviceToHost));
+    turn_lists(n, lists_here, counts_here);
+    CHECK(cudaMemcpy(list, lists_here.data(), 4ll * n * WIDTH, cudaMemcpyHostToDevice));
+    passes("in turns of banks");
+    std::vector<float> alone(n), together(n);
+    multipliers<<<blocks, THREADS>>>(n, places, list, count, c, (float*)out);
+    CHECK(cudaMemcpy(alone.data(), out, 4ll * n, cudaMemcpyDeviceToHost));
+    printf("list of pairs               %7.1f\n", microseconds([&] { lists_of_pairs<<<(n / 2 + PAIRS - 1) / PAIRS, PAIRS, WIDTH_OF_PAIRS * PAIRS * 4>>>(n, places, starts, c, list, count); }));
+    printf("multipliers of pairs        %7.1f\n", microseconds([&] { multipliers_of_pairs<<<(n / 2 + THREADS - 1) / THREADS, THREADS>>>(n, places, list, count, c, (float*)out); }));
+    CHECK(cudaMemcpy(together.data(), out, 4ll * n, cudaMemcpyDeviceToHost));
+    float largest = 0, difference = 0;
+    for (int i = 0; i < n; i++) {
+        largest = std::max(largest, std::fabs(alone[i]));
+        difference = std::max(difference, std::fabs(alone[i] - together[i]));
+    }
+    CHECK(cudaMemcpy(counts_here.data(), count, 2ll * n, cudaMemcpyDeviceToHost));
+    long entries = 0;
+    for (int k = 0; k < n / 2; k++) entries += counts_here[k];
+    printf("%.1f entries per pair, itself included; multipliers differ by %.1e of the largest\n", entries / (n / 2.), difference / largest);
     return 0;
 }

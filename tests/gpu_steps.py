@@ -5,6 +5,7 @@
 How neighbours are read (VISCOIL_RECORDS) is the process's: kernels are compiled for one way.
 """
 
+import functools
 import os
 import sys
 from pathlib import Path
@@ -38,10 +39,18 @@ def after(method: str, device: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def compile_in_a_hurry() -> None:
+    """Kernels with what LLVM makes of them alone: a compiler's pass that LLVM mostly repeats takes 40 s of DC-PBD's 50."""
+    import quadrants as qd
+
+    qd.init = functools.partial(qd.init, advanced_optimization=False)
+
+
 def main(device: str, folder: str, *asked: str) -> None:
     from viscoil import backend
     from viscoil.sph import search
 
+    compile_in_a_hurry()
     backend.start(device)
     most = search.MOST_ELEMENTS
     for name in asked:
