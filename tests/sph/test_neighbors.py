@@ -9,7 +9,7 @@ import pytest
 from kit import differences, lattice, make_particles, periodic_box, search
 from viscoil import backend, native
 from viscoil.errors import SceneError
-from viscoil.sph.finding import BASKETS, FEW, PARTING, RECORDED, STAGED, TORN, levels, parting, recorded, staged, torn
+from viscoil.sph.finding import BASKETS, FEW, PARTING, RECORDED, STAGED, TORN, levels, parting, recorded, spills, staged, torn
 from viscoil.sph.search import CELLS_PER_PARTICLE, Neighbors, list_width, pieces_of
 from viscoil.transfer import read
 
@@ -165,22 +165,24 @@ def test_cells_are_used_up_to_what_memory_allows():
     assert max(neighbors.dims) <= 24
 
 
-@pytest.mark.parametrize("slices", [1, 2, 4])
-def test_cells_are_sliced_as_far_as_memory_goes(slices, monkeypatch):
+@pytest.mark.parametrize(
+    "slices, edges", [((1, 1, 1), (30, 14)), ((2, 1, 1), (14, 14)), ((4, 1, 1), (5, 14)), ((4, 1, 2), (6, 7))]
+)
+def test_cells_are_sliced_as_far_as_memory_goes(slices, edges, monkeypatch):
     """And not where somebody colours them, or wants 27 of them around each."""
     monkeypatch.setenv("VISCOIL_RECORDS", "wide")
-    neighbors, length = Neighbors(R, 60, 5000), {1: 30, 2: 14, 4: 5}[slices]  # 10,000 cells
-    size = np.array([length, 14, 14]) * R * 0.99
+    neighbors = Neighbors(R, 60, 5000)  # 10,000 cells
+    size = np.array([edges[0], edges[1], edges[1]]) * R * 0.99
     neighbors.fit(np.zeros(3), size)
     assert neighbors.slices == slices and np.prod(neighbors.dims) <= CELLS_PER_PARTICLE * 5000
     real, whole = read(neighbors.torus.real), read(neighbors.torus.whole)
-    assert np.allclose(real[3:6], [slices / R, 1 / R, 1 / R])
-    assert whole.tolist() == [*neighbors.dims, np.prod(neighbors.dims), slices]
-    for name, value in (("multiple", 2), ("may_slice", False)):
-        other = Neighbors(R, 60, 5000)
-        setattr(other, name, value)
+    assert np.allclose(real[3:6], np.array(slices) / R)
+    assert whole.tolist() == [*neighbors.dims, np.prod(neighbors.dims), *slices]
+    for multiple, plain in ((2, False), (1, True)):
+        other = Neighbors(R, 60, 5000, plain=plain)
+        other.multiple = multiple
         other.fit(np.zeros(3), size)
-        assert other.slices == 1
+        assert other.slices == (1, 1, 1)
 
 
 @pytest.mark.parametrize("multiple", [1, 2, 3, 4])
@@ -246,7 +248,8 @@ def test_few_particles_change_nothing_else_about_a_search(few):
         assert not recorded(depth + few) and not parting(depth + few) and not torn(depth + few) and not staged(depth + few)
         for apart in (0, PARTING):
             for form in (RECORDED, TORN):
-                for basket in (0, *BASKETS):
+                for basket in (0, *BASKETS, BASKETS[-1] + 1):
                     number = depth + apart + form + STAGED * basket + few
                     assert levels(number) == depth and recorded(number) and parting(number) == bool(apart)
-                    assert torn(number) == (form == TORN) and staged(number) == basket
+                    assert torn(number) == (form == TORN) and staged(number) == min(basket, BASKETS[-1])
+                    assert spills(number) == (basket > BASKETS[-1])

@@ -55,7 +55,7 @@ def sort(world: Any, position: Any) -> None:
 def list_all(world: Any, position: Any) -> None:
     """The neighbour list of sorted particles, by whoever makes it in a step."""
     search = world.neighbors
-    if native.active() and not search.periodic:
+    if native.active() and not search.periodic and not search.recorded:
         native.list_neighbors(search, world.particles.inverse_mass, world.count)
         return
     _list(

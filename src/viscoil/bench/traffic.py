@@ -34,8 +34,8 @@ class Pass:
 SEARCH = (
     Pass("neighbours", "count", "{x}", "c.cell c.slot"),
     Pass("neighbours", "names", "c.cell c.slot p.id", "c.sorted_id"),
-    Pass("neighbours", "sort", "c.cell p.id {x}", "c.order c.sorted_x c.sorted_y c.sorted_z {sorted}"),
-    Pass("neighbours", "list", "c.order c.cell c.sorted_x c.sorted_y c.sorted_z {sorted} p.inverse_mass", "l.count", lists=1),
+    Pass("neighbours", "sort", "c.cell p.id {x}", "c.order {sorted}"),
+    Pass("neighbours", "list", "c.order c.cell {sorted} p.inverse_mass", "l.count", lists=1),
 )
 DENSITY = (  # density_iteration.py; what solids say concerns few
     Pass("solve", "weigh", "p.inverse_mass p.volume {place} s.clear {momentum} l.count", "s.multiplier {noted} {momentum}",
@@ -155,7 +155,8 @@ def passes_of(sim: Any) -> tuple[tuple[Pass, ...], dict[str, str]]:
 
 
 def _sorted(sim: Any) -> dict[str, str]:
-    return {"sorted": "c.sorted.words c.sorted.words" if sim.world.neighbors.recorded else ""}
+    recorded = sim.world.neighbors.recorded
+    return {"sorted": "c.sorted.words c.sorted.words" if recorded else "c.sorted_x c.sorted_y c.sorted_z"}
 
 
 def _places(sim: Any) -> dict[str, str]:

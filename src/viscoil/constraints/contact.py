@@ -13,7 +13,7 @@ a vessel however it turns, but a blade that turns by more than half a radian per
 
 import quadrants as qd
 
-from viscoil.constraints.nearby import Nearby, note
+from viscoil.constraints.nearby import Nearby, block_beside, note, threads_beside
 from viscoil.particles import Floats, Vectors, vec3
 from viscoil.solids.coupling import Bodies, gauge, record
 from viscoil.solids.sdf import Parts, Solids, distance, normal
@@ -280,11 +280,11 @@ def contact_of_nearby(
                 gap = clearance_on_way(position[i], predicted[i], number, solids, parts)
             clear[i] = gap
         note(i, qd.select(gap < h, 1, 0), nearby)
-    qd.loop_config(block_dim=384)  # as in density_iteration.touch
-    for t in range(65536):
+    qd.loop_config(block_dim=qd.static(block_beside()))
+    for t in range(qd.static(threads_beside())):
         at = t
         while at < nearby.number[0]:
             i = nearby.index[at]
             predicted[i] = resolve_all(predicted[i], position[i], radius, number, solids, parts, inverse_mass[i])
             clear[i] = clearance(predicted[i], number, solids, parts)
-            at += 65536
+            at += qd.static(threads_beside())

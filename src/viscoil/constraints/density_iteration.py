@@ -25,7 +25,7 @@ from viscoil.constraints.density import (
     sums_by_records,
     sums_by_spots,
 )
-from viscoil.constraints.nearby import Nearby, add
+from viscoil.constraints.nearby import Nearby, add, block_beside, threads_beside
 from viscoil.constraints.staying import block_that_stays, threads_of, wait_for_all
 from viscoil.constraints.walls import wall_density
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
@@ -77,11 +77,11 @@ def weigh_walls(
     The others' values are left as they are: nobody reads them. ``listed``: see nearby.py.
     """
     if qd.static(listed):
-        for t in range(65536):
+        for t in range(qd.static(threads_beside())):
             at = t
             while at < nearby.number[0]:
                 _weigh_wall(nearby.index[at], p, x, half, h, number, solids, parts, clear, wall, wall_gradient)
-                at += 65536
+                at += qd.static(threads_beside())
     else:
         for i in range(n):
             _weigh_wall(i, p, x, half, h, number, solids, parts, clear, wall, wall_gradient)
@@ -261,8 +261,8 @@ def touch(
     weighed at once. ``touching``: only who may be closer than a contact radius is looked at; with bodies that fluid can move
     everybody near a solid, as when their contacts are counted. ``listed``: see nearby.py."""
     if qd.static(listed):
-        qd.loop_config(block_dim=384)  # 80 registers: who waits for distances needs company more than registers
-        for t in range(65536):
+        qd.loop_config(block_dim=qd.static(block_beside()))
+        for t in range(qd.static(threads_beside())):
             at = t
             while at < nearby.number[0]:
                 i = nearby.index[at]
@@ -270,7 +270,7 @@ def touch(
                     i, p, x, half, r, radius, h, number, solids, parts, b, clear, wall, wall_gradient, walled, mix, touching,
                     packed,
                 )  # fmt: skip
-                at += 65536
+                at += qd.static(threads_beside())
     else:
         for i in range(n):
             _touch_one(

@@ -9,11 +9,12 @@ particle does not depend on others. Pattern, inside a kernel, where ``listed`` i
 
     nobody_nearby(nearby)               # at the top of the kernel, outside of loops
     if qd.static(listed):
-        for t in range(65536):          # a fixed number: a length that is read from memory costs a kernel of its own
+        qd.loop_config(block_dim=qd.static(block_beside()))  # where it is what a thread waits for that counts
+        for t in range(qd.static(threads_beside())):
             at = t
             while at < nearby.number[0]:
                 ...                     # nearby.index[at]
-                at += 65536
+                at += qd.static(threads_beside())
     else:
         for i in range(n):
             ...
@@ -25,6 +26,19 @@ import quadrants as qd
 
 from viscoil import backend
 from viscoil.particles import Ints, allocate_array
+
+BLOCK = 384  # threads of a block, and two of those per multiprocessor: 80 registers for each
+
+
+def block_beside() -> int:
+    """Threads of a block that go through the list: who waits for distances needs company more than registers."""
+    return BLOCK
+
+
+def threads_beside() -> int:
+    """How many go through the list: as many as the device has room for at once, so that all of it is busy and nobody comes
+    second. A fixed number: a length that is read from memory costs a kernel of its own."""
+    return 2 * BLOCK * max(backend.current().multiprocessors, 64)
 
 
 @dataclass(frozen=True)

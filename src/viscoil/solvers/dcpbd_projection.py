@@ -20,7 +20,7 @@ from viscoil.constraints.body_projection import (
 )
 from viscoil.constraints.conformation import Substances, gradient_corrections
 from viscoil.constraints.contact import clearance_on_way, resolve_all
-from viscoil.constraints.nearby import Nearby, lists, nobody_nearby, note
+from viscoil.constraints.nearby import Nearby, lists, nobody_nearby, note, threads_beside
 from viscoil.constraints.particle_solids import find_clusters
 from viscoil.constraints.shape_matching import fit_and_stiffen, stiffen, sum_twist, take_twists
 from viscoil.constraints.velocity_projection import (
@@ -103,11 +103,11 @@ def _hold(
 ):  # fmt: skip
     """Who touches a solid keeps the velocity that contact leaves it; whom a wall would have to pull is let go."""
     if qd.static(listed):
-        for t in range(65536):
+        for t in range(qd.static(threads_beside())):
             at = t
             while at < s.nearby.number[0]:
                 _hold_one(s.nearby.index[at], p, k, solids, parts, bodies, s, v, coupled)
-                at += 65536
+                at += qd.static(threads_beside())
     else:
         for i in range(n):
             if p.inverse_mass[i] > 0.0 and s.clear[i] < k.support and p.cluster[i] < 0:

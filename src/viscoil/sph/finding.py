@@ -20,7 +20,7 @@ from viscoil.sph.neighbors import (
     lanes,
     separation,
 )
-from viscoil.sph.records import Records, begin_of, put_record, record_from, vector_of
+from viscoil.sph.records import Records, begin_of, put_record, record_ahead, vector_of
 
 ivec2 = qd.types.vector(2, qd.i32)
 
@@ -36,19 +36,21 @@ class Cells:
     partial: qd.types.NDArray[qd.u32, 1]  # scratch of the prefix sum
     sorted_id: Ints  # [place] ids, by cell, in order of arrival
     order: Ints  # [place] particle index, by cell, then by id
-    sorted_x: Floats  # [place] coordinates in that order [m], one array each: the search reads them in streams
+    sorted_x: Floats  # [place] coordinates in that order [m], one array each: a CPU's search reads them in streams
     sorted_y: Floats
     sorted_z: Floats
-    sorted: Records  # [place] coordinates and the bits of the index, where passes read records
+    sorted: Records  # [place] coordinates and the bits of the index instead, where passes read records
 
 
 # What kernels have to know of a search, in one number: the depth of its scan; PARTING more where it may put particles apart
 # that are at the same place, as the searches of steps do where passes read records; one of the next two where places are sorted
 # into records as well, and candidates read from those, into a list of one piece or of several; and STAGED times the entries of
-# a list that a block of threads collects in its shared memory first. FEW more where particles are few: the same is done then,
-# but the whole kernel is compiled for fewer blocks of threads (backend.small_launches).
+# a list that a block of threads collects in its shared memory first, one more than the largest basket where longer lists may
+# come. FEW more where particles are few: the same is done then, but the whole kernel is compiled for fewer blocks of threads
+# (backend.small_launches).
 PARTING, RECORDED, TORN, STAGED, FEW = 4, 8, 16, 32, 4096
-BASKETS = (44, 92)  # that many entries per thread: 128 threads share memory, 48 KiB at most
+BASKETS = (44, 92)  # that many entries per thread, and SPARE: 128 threads share memory, 48 KiB at most
+SPARE = 4  # for a batch that comes when a basket is full; and so many records lie behind the last candidate
 
 
 def recorded(depth: int) -> bool:
@@ -63,7 +65,17 @@ def torn(depth: int) -> bool:
 
 def staged(depth: int) -> int:
     """Entries that are collected before they are written; 0: written one by one."""
-    return depth % FEW // STAGED
+    return min(depth % FEW // STAGED, BASKETS[-1])
+
+
+def room(depth: int) -> int:
+    """Elements of the baskets of 128 threads."""
+    return 128 * (staged(depth) + SPARE)
+
+
+def spills(depth: int) -> bool:
+    """Whether lists may have more entries than are collected."""
+    return depth % FEW // STAGED > BASKETS[-1]
 
 
 def levels(depth: int) -> int:
@@ -104,17 +116,18 @@ def _wrapped(c: qd.i32, dim: qd.i32) -> qd.i32:
 @qd.func
 def cells_beside(torus: Torus) -> qd.i32:
     """How many cells hold everybody within the reach of the search around any point: 27, or more where they are sliced."""
-    return 9 * (2 * torus.whole[4] + 1)
+    return (2 * torus.whole[4] + 1) * (2 * torus.whole[5] + 1) * (2 * torus.whole[6] + 1)
 
 
 @qd.func
 def cell_beside(x: vec3, which: qd.i32, torus: Torus) -> qd.i32:
     """One of these cells (``which``: 0 to cells_beside − 1) around x."""
-    slices = torus.whole[4]
-    row = which // (2 * slices + 1)
-    cx = _wrapped(_coordinate(x[0], 0, torus) + which % (2 * slices + 1) - slices, torus.whole[0])
-    cy = _wrapped(_coordinate(x[1], 1, torus) + row % 3 - 1, torus.whole[1])
-    cz = _wrapped(_coordinate(x[2], 2, torus) + row // 3 - 1, torus.whole[2])
+    along = 2 * torus.whole[4] + 1
+    across = 2 * torus.whole[5] + 1
+    row = which // along
+    cx = _wrapped(_coordinate(x[0], 0, torus) + which % along - torus.whole[4], torus.whole[0])
+    cy = _wrapped(_coordinate(x[1], 1, torus) + row % across - torus.whole[5], torus.whole[1])
+    cz = _wrapped(_coordinate(x[2], 2, torus) + row // across - torus.whole[6], torus.whole[2])
     return (cz * torus.whole[1] + cy) * torus.whole[0] + cx
 
 
@@ -177,11 +190,12 @@ def sort_cells(cells: Cells, position: Vectors, ids: Ints, n: qd.i32, depth: qd.
             if cells.sorted_id[k] < ids[i]:
                 place += 1
         cells.order[place] = i
-        cells.sorted_x[place] = position[i][0]
-        cells.sorted_y[place] = position[i][1]
-        cells.sorted_z[place] = position[i][2]
         if qd.static(recorded(depth)):
             put_record(cells.sorted, place, position[i], qd.bit_cast(i, qd.f32))
+        else:
+            cells.sorted_x[place] = position[i][0]
+            cells.sorted_y[place] = position[i][1]
+            cells.sorted_z[place] = position[i][2]
         cells.count[cells.cell[i]] = 0  # for the next search
 
 
@@ -228,26 +242,6 @@ def _write(out: NeighborList, i: qd.i32, k: qd.i32, j: qd.i32, form: ivec4, dept
 
 
 @qd.func
-def _collect(
-    k: qd.i32, j: qd.i32, i: qd.i32, basket: qd.template(), out: NeighborList, form: ivec4, depth: qd.template()
-):
-    """Neighbour j as the k-th of particle i. One beyond the list's width falls onto its last entry: the step is repeated with a
-    longer list anyway.
-
-    Threads find their k-th neighbours at different times. Written at once, each entry would be a line of the cache of its own;
-    collected in ``basket`` [k, thread of 128], a block writes whole lines. What is too much for it is written at once."""
-    if qd.static(0 < staged(depth) < BASKETS[-1]):
-        basket[qd.min(k, qd.static(staged(depth) - 1)) * 128 + qd.simt.block.thread_idx()] = j
-    elif qd.static(staged(depth) > 0):
-        if k < qd.static(staged(depth)):
-            basket[k * 128 + qd.simt.block.thread_idx()] = j
-        else:
-            _write(out, i, qd.min(k, form[0] - 1), j, form, depth)
-    else:
-        _write(out, i, qd.min(k, form[0] - 1), j, form, depth)
-
-
-@qd.func
 def _scan_records(
     first: qd.i32, last: qd.i32, place: qd.i32, before: ivec2, i: qd.i32, x: vec3, begin: qd.u64, reach2: qd.f32,
     cells: Cells, torus: Torus, out: NeighborList, form: ivec4, basket: qd.template(), periodic: qd.template(),
@@ -256,26 +250,70 @@ def _scan_records(
     """The same for GPUs: one load per candidate tells where it is and who, and hits are stored at once. Returns how many there
     are by now, and one of them that is at the very place of i (−1: nobody).
 
-    Threads of a warp look at different candidates, so that somebody nearly always hits: what a hit costs is what counts.
+    Threads find their k-th neighbours at different times. Written at once, each entry would be a line of the cache of its own;
+    collected in ``basket`` [k, thread of 128], a block writes whole lines. What is too much for the list falls onto its end:
+    the step is repeated with a longer list anyway. Threads of a warp look at different candidates, so that somebody nearly
+    always hits, and all wait: what an entry, and a candidate, costs in instructions is what counts. Up to SPARE records behind
+    ``last`` are read, and nobody asks who they are.
     """
     found = before[0]
     twin = before[1]
-    for batch in range(batches(last - first)):
-        a = first + batch * qd.static(lanes())
+    a = first
+    while a < last:
         squares = qd.Vector([0.0 for _ in qd.static(range(lanes()))])
         names = qd.Vector([0 for _ in qd.static(range(lanes()))])
+        nearest = reach2
         for lane in qd.static(range(lanes())):  # all of them before the first store
-            other = record_from(cells.sorted, begin, qd.min(a + lane, last - 1))
+            other = record_ahead(cells.sorted, begin, a, lane)
             d = separation(x, vector_of(other), torus, periodic)
-            missing = qd.select(a + lane < last, qd.select(a + lane == place, 1, 0), 1)
-            squares[lane] = qd.select(missing == 1, 1e30, d.dot(d))
+            squares[lane] = d.dot(d)
             names[lane] = qd.bit_cast(other[3], qd.i32)
-        for lane in qd.static(range(lanes())):
-            if squares[lane] < reach2:
-                _collect(found, names[lane], i, basket, out, form, depth)
-                found += 1
-                twin = qd.select(squares[lane] < 1e-12 * reach2, names[lane], twin)
+            nearest = qd.min(nearest, squares[lane])
+        if qd.static(staged(depth) > 0 and not spills(depth)):
+            top = qd.min(found, qd.static(staged(depth))) * 128 + qd.simt.block.thread_idx()
+            for lane in qd.static(range(lanes())):  # the next one overwrites who is no neighbour: nobody waits
+                basket[top] = names[lane]
+                if (squares[lane] < reach2) & (lane < last - a) & (lane != place - a):
+                    top += 128
+                    found += 1
+        else:
+            for lane in qd.static(range(lanes())):
+                if (squares[lane] < reach2) & (lane < last - a) & (lane != place - a):
+                    if qd.static(spills(depth)):
+                        if found < qd.static(staged(depth)):
+                            basket[found * 128 + qd.simt.block.thread_idx()] = names[lane]
+                        else:
+                            _write(out, i, qd.min(found, form[0] - 1), names[lane], form, depth)
+                    else:
+                        _write(out, i, qd.min(found, form[0] - 1), names[lane], form, depth)
+                    found += 1
+        if nearest < 1e-12 * reach2:  # i itself, once, and seldom others
+            for lane in qd.static(range(lanes())):
+                if (squares[lane] < 1e-12 * reach2) & (lane < last - a) & (lane != place - a):
+                    twin = names[lane]
+        a += qd.static(lanes())
     return ivec2(found, twin)
+
+
+@qd.func
+def _hand_in(
+    found: qd.i32, i: qd.i32, basket: qd.template(), out: NeighborList, form: ivec4, depth: qd.template()
+):  # fmt: skip
+    """What was collected becomes the list of i, filled up with i itself to a whole batch, as fill_up does; or is told to be too
+    much for it."""
+    count = qd.min(found, form[0])
+    if qd.static(staged(depth) > 0 and not spills(depth)):
+        for k in range(batches(count) * qd.static(lanes())):
+            j = basket[k * 128 + qd.simt.block.thread_idx()]
+            _write(out, i, k, qd.select(k < count, j, i), form, depth)
+    else:
+        if qd.static(spills(depth)):
+            for k in range(qd.min(count, qd.static(staged(depth)))):
+                _write(out, i, k, basket[k * 128 + qd.simt.block.thread_idx()], form, depth)
+        fill_up(out, i, count, form)
+    out.count[i] = count
+    if found > form[0]:
+        qd.atomic_max(out.needed[0], found)
 
 
 @qd.func
@@ -305,22 +343,17 @@ def _part(i: qd.i32, own: qd.i32, other: qd.i32, reach2: qd.f32, position: Vecto
 
 
 @qd.func
-def _gap(x: qd.f32, side: qd.i32, axis: qd.template(), torus: Torus) -> qd.f32:
-    """How far [m] x is at least from the cells on one side (−1, 1) of its own along an axis; 0 for its own (0)."""
-    t = (x - torus.real[axis]) * torus.real[3 + axis]
-    inside = t - qd.floor(t)
-    gap = qd.select(side < 0, inside, 1.0 - inside) - 1e-3 - 1e-6 * qd.abs(t)  # more than rounding can be wrong by
-    return qd.select(side == 0, 0.0, qd.max(gap, 0.0) / torus.real[3 + axis])
+def _gap(inside: qd.f32, side: qd.i32, slack: qd.f32, size: qd.f32) -> qd.f32:
+    """How far [m] somebody is at least from the cells ``side`` beyond its own along an axis (0: its own), who is ``inside`` its
+    own by a share of its ``size``; ``slack``: see :func:`_slack`."""
+    beyond = qd.cast(qd.abs(side), qd.f32) - qd.select(side < 0, 1.0 - inside, inside)
+    return qd.select(side == 0, 0.0, qd.max(beyond - slack, 0.0) * size)
 
 
 @qd.func
-def _cells_back(x: qd.f32, far: qd.f32, torus: Torus) -> qd.i32:
-    """Cells between that of coordinate x along the x-axis and the last one that may hold what is ``far`` [m] from it; negative
-    distances look ahead. A little more than rounding can be wrong by."""
-    t = (x - torus.real[0]) * torus.real[3]
-    reach = qd.abs(far) * torus.real[3] + 1e-3 + 1e-6 * qd.abs(t)
-    cells = qd.select(far > 0.0, qd.floor(t) - qd.floor(t - reach), qd.floor(t + reach) - qd.floor(t))
-    return qd.cast(qd.max(qd.min(cells, 1.0e9), 0.0), qd.i32)
+def _slack(cells: qd.f32) -> qd.f32:
+    """More than rounding can be wrong by where coordinates are so many cells from the origin, in cells."""
+    return 1e-3 + 1e-6 * qd.abs(cells)
 
 
 @qd.func(requires_top_level=True)
@@ -332,8 +365,8 @@ def list_neighbors(
 
     Runs over places, not indices: threads then walk through space in order. The cells of a row along x are one run of the
     sorted arrays, or two where the torus closes. A GPU leaves out rows and cells whose nearest point is too far: seven cells
-    of 27 on average, and of cells that are sliced along x enough to look at 103 candidates instead of 143 for 28 neighbours.
-    On a CPU, which looks at 16 candidates at once, asking takes longer than that.
+    of 27 on average, and of cells that are sliced more of them (search.SLICES). On a CPU, which looks at 16 candidates at once,
+    asking takes longer than that.
     """
     for place in range(n):
         i = cells.order[place]
@@ -341,61 +374,66 @@ def list_neighbors(
             dim_x = torus.whole[0]
             dim_y = torus.whole[1]
             dim_z = torus.whole[2]
+            side_y = torus.whole[5]
+            side_z = torus.whole[6]
             c = cells.cell[i]
             cx = c % dim_x
             cy = (c // dim_x) % dim_y
             cz = c // (dim_x * dim_y)
-            x = vec3(cells.sorted_x[place], cells.sorted_y[place], cells.sorted_z[place])
             begin = qd.u64(0)
+            x = vec3(0.0)
             if qd.static(recorded(depth)):
                 begin = begin_of(cells.sorted)
+                x = vector_of(record_ahead(cells.sorted, begin, place, 0))
+            else:
+                x = vec3(cells.sorted_x[place], cells.sorted_y[place], cells.sorted_z[place])
+            per_metre = vec3(torus.real[3], torus.real[4], torus.real[5])
+            at = (x - vec3(torus.real[0], torus.real[1], torus.real[2])) * per_metre
+            inside = at - qd.floor(at)
+            slack = vec3(_slack(at[0]), _slack(at[1]), _slack(at[2]))
+            size = 1.0 / per_metre
             form = form_of(out)
             within = reach2[0]
             hits = ivec2(0, -1)  # how many, and somebody at the very same place
-            basket = qd.simt.block.SharedArray(qd.static(staged(depth) * 128), qd.i32) if qd.static(staged(depth) > 0) else 0
-            for row in range(9):
-                ry = _wrapped(cy + row % 3 - 1, dim_y)
-                rz = _wrapped(cz + row // 3 - 1, dim_z)
-                left = within
-                if qd.static(recorded(depth) or lanes() > 1):
-                    gap_y = _gap(x[1], row % 3 - 1, 1, torus)
-                    gap_z = _gap(x[2], row // 3 - 1, 2, torus)
-                    left -= gap_y * gap_y + gap_z * gap_z
-                line = (rz * dim_y + ry) * dim_x
-                if left > 0.0:
-                    back = 1
-                    ahead = 1
+            basket = qd.simt.block.SharedArray(qd.static(room(depth)), qd.i32) if qd.static(staged(depth) > 0) else 0
+            for dz in range(-side_z, side_z + 1):
+                gap_z = _gap(inside[2], dz, slack[2], size[2])
+                layer = _wrapped(cz + dz, dim_z) * dim_y
+                for dy in range(-side_y, side_y + 1):
+                    left = within
                     if qd.static(recorded(depth) or lanes() > 1):
-                        far = qd.sqrt(left)
-                        back = qd.min(_cells_back(x[0], far, torus), dim_x - 1)
-                        ahead = qd.min(_cells_back(x[0], -far, torus), dim_x - 1 - back)
-                    from_cell = line + qd.max(cx - back, 0)
-                    to_cell = line + qd.min(cx + 1 + ahead, dim_x)
-                    runs = qd.select(cx < back or cx + ahead >= dim_x, 2, 1)
-                    for run in range(runs):
-                        if run == 1:
-                            to_cell = line + qd.select(cx < back, dim_x, cx + 1 + ahead - dim_x)
-                            from_cell = line + qd.select(cx < back, dim_x + cx - back, 0)
-                        first = cells.start[from_cell]
-                        last = cells.start[to_cell]
-                        if qd.static(recorded(depth)):
-                            hits = _scan_records(
-                                first, last, place, hits, i, x, begin, within, cells, torus, out, form, basket, periodic, depth
-                            )
-                        else:
-                            hits[0] = _scan_run(first, last, place, hits[0], i, within, cells, torus, out, form, periodic)
-            found = hits[0]
-            count = qd.min(found, form[0])
-            if qd.static(staged(depth) > 0):
-                for k in range(qd.min(count, qd.static(staged(depth)))):
-                    _write(out, i, k, basket[k * 128 + qd.simt.block.thread_idx()], form, depth)
-            fill_up(out, i, count, form)
-            out.count[i] = count
+                        gap_y = _gap(inside[1], dy, slack[1], size[1])
+                        left -= gap_y * gap_y + gap_z * gap_z
+                    if left > 0.0:
+                        line = (layer + _wrapped(cy + dy, dim_y)) * dim_x
+                        back = 1
+                        ahead = 1
+                        if qd.static(recorded(depth) or lanes() > 1):
+                            far = qd.min(left * qd.rsqrt(left) * per_metre[0] + slack[0], 1e9)
+                            back = qd.min(qd.cast(far - inside[0] + 1.0, qd.i32), dim_x - 1)
+                            ahead = qd.min(qd.cast(far + inside[0], qd.i32), dim_x - 1 - back)
+                        from_cell = line + qd.max(cx - back, 0)
+                        to_cell = line + qd.min(cx + 1 + ahead, dim_x)
+                        runs = qd.select((cx < back) | (cx + ahead >= dim_x), 2, 1)
+                        for run in range(runs):
+                            if run == 1:
+                                to_cell = line + qd.select(cx < back, dim_x, cx + 1 + ahead - dim_x)
+                                from_cell = line + qd.select(cx < back, dim_x + cx - back, 0)
+                            first = cells.start[from_cell]
+                            last = cells.start[to_cell]
+                            if qd.static(recorded(depth)):
+                                hits = _scan_records(
+                                    first, last, place, hits, i, x, begin, within, cells, torus, out, form, basket, periodic,
+                                    depth,
+                                )  # fmt: skip
+                            else:
+                                hits[0] = _scan_run(
+                                    first, last, place, hits[0], i, within, cells, torus, out, form, periodic
+                                )
+            _hand_in(hits[0], i, basket, out, form, depth)
             if qd.static(parting(depth)):  # noqa: SIM102 (decided when compiled)
                 if hits[1] >= 0:
                     _part(i, ids[i], ids[hits[1]], within, position, origin)
-            if found > form[0]:
-                qd.atomic_max(out.needed[0], found)
         else:
             out.count[i] = 0
 

@@ -25,7 +25,7 @@ class Torus:
     """Where the cells lie. Small device arrays, so that a change costs no recompilation."""
 
     real: Floats  # origin [m] (3), cells per metre (3), period [m] (3; 0 = unbounded axis)
-    whole: Ints  # cells per axis (3), cells in all, slices: cells along x that are as long as the reach of the search
+    whole: Ints  # cells per axis (3), cells in all, slices: cells along each axis as long as the search reaches (3)
 
 
 @dataclass(frozen=True)

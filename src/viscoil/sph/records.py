@@ -148,6 +148,23 @@ def record_from(r: Records, begin: qd.u64, j: qd.i32) -> vec4:
 
 
 @qd.func
+def record_ahead(r: Records, begin: qd.u64, j: qd.i32, more: qd.template()) -> vec4:
+    """:func:`record_from` of record j + ``more``: of several that follow each other only the first has its address found."""
+    result = vec4(0.0)
+    if qd.static(is_wide()):
+        a = 0.0
+        b = 0.0
+        c = 0.0
+        d = 0.0
+        address = begin + qd.cast(j, qd.u64) * qd.u64(16) + qd.u64(qd.static(16 * more))
+        load_four(address, a, b, c, d)
+        result = vec4(a, b, c, d)
+    else:
+        result = record_from(r, begin, j + more)
+    return result
+
+
+@qd.func
 def vector_of(four: vec4) -> vec3:
     """The first three numbers of a record: its place, or its velocity."""
     return vec3(four[0], four[1], four[2])

@@ -8,14 +8,29 @@ import quadrants as qd
 from viscoil import backend, native
 from viscoil.errors import SceneError
 from viscoil.particles import Uploaded, allocate_array
-from viscoil.sph.finding import BASKETS, FEW, PARTING, RECORDED, STAGED, TORN, Cells, SearchNumbers, find_neighbors, sort_only
+from viscoil.sph.finding import (
+    BASKETS,
+    FEW,
+    PARTING,
+    RECORDED,
+    SPARE,
+    STAGED,
+    TORN,
+    Cells,
+    SearchNumbers,
+    find_neighbors,
+    sort_only,
+)
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import allocate_records, used
 from viscoil.transfer import read, write
 
 CELLS_PER_PARTICLE = 2  # upper bound of the torus size; cells hold about ten particles, so most stay empty
 FEWEST_CELLS = 3  # per axis
-SLICES = 4, 2  # cells along x per reach where candidates are read as records: as many as there is memory for
+WHOLE = (1, 1, 1)
+# Cells along x, y and z per reach where candidates are read as records: the first of these that there is memory for. Rows that
+# are half as thick leave out more of who is too far.
+SLICES = (4, 1, 2), (4, 1, 1), (2, 1, 1)
 LARGEST_TORUS = 256**3  # the device scan is compiled for this many cells
 SMALL_TORUS = 256**2  # fewer need one level less of it
 SMALL = 300_000  # particles that get along with so few: five or more in a cell
@@ -71,15 +86,16 @@ def team_size(particles: int, growing: bool) -> int:
 class Neighbors:
     """The neighbour search of one world: its cells and its list, sized for ``capacity`` particles."""
 
-    def __init__(self, reach: float, expected: int, capacity: int, box: Any = None):
-        """reach [m]: search radius; expected: neighbours of a particle inside the fluid; box: periodic Domain or None."""
+    def __init__(self, reach: float, expected: int, capacity: int, box: Any = None, plain: bool = False):
+        """reach [m]: search radius; expected: neighbours of a particle inside the fluid; box: periodic Domain or None;
+        ``plain``: 27 cells around each, and no records, for whoever reads the cells himself."""
         self.reach = float(reach)
         self.box = box
         self.periodic = box is not None and bool(box.periodic)
         self.dims = (FEWEST_CELLS,) * 3
         self.multiple = 1  # unbounded axes have a multiple of this many cells (at most 16), for those who colour them
-        self.may_slice = True  # whether cells may be shorter along x: all that asks for them knows
-        self.torus = Torus(allocate_array(qd.f32, 9), allocate_array(qd.i32, 5))
+        self.recorded = used() and not plain  # whether passes may read records
+        self.torus = Torus(allocate_array(qd.f32, 9), allocate_array(qd.i32, 7))
         self._width = list_width(int(expected * 1.25) + 6)
         self._table = 0
         self._numbers = Uploaded(SearchNumbers)
@@ -92,7 +108,7 @@ class Neighbors:
         """Room for ``capacity`` particles."""
         self.capacity = capacity
         gpu = backend.current().is_gpu
-        self.recorded = used()  # whether passes may read records
+        plain = 1 if self.recorded else capacity
         self.split, pieces = pieces_of(capacity, self._width, gpu, self.may_split)
         self.list = NeighborList(
             count=allocate_array(qd.i32, capacity),
@@ -114,10 +130,10 @@ class Neighbors:
             partial=allocate_array(qd.u32, self._table // 128 + 1024),
             sorted_id=allocate_array(qd.i32, capacity),
             order=allocate_array(qd.i32, capacity),
-            sorted_x=allocate_array(qd.f32, capacity),
-            sorted_y=allocate_array(qd.f32, capacity),
-            sorted_z=allocate_array(qd.f32, capacity),
-            sorted=allocate_records(capacity),
+            sorted_x=allocate_array(qd.f32, plain),
+            sorted_y=allocate_array(qd.f32, plain),
+            sorted_z=allocate_array(qd.f32, plain),
+            sorted=allocate_records(capacity + SPARE if self.recorded else 1),
         )
 
     def allow_split(self, allowed: bool) -> None:
@@ -159,10 +175,11 @@ class Neighbors:
                 wanted = (float(high[axis]) - float(low[axis])) / self.reach
                 dims[axis] = int(min(max(wanted + 3, 8), 1e9))
                 dims[axis] += -dims[axis] % self.multiple
-        may_slice = self.recorded and self.may_slice and self.multiple == 1
-        fitting = (slices for slices in SLICES if may_slice and slices * np.prod(dims, dtype=float) <= self._table)
-        self.slices = next(fitting, 1)
-        dims[0] *= self.slices
+        may_slice = self.recorded and self.multiple == 1
+        cells = np.prod(dims, dtype=float)
+        fitting = (slices for slices in SLICES if may_slice and np.prod(slices) * cells <= self._table)
+        self.slices = next(fitting, WHOLE)
+        dims *= self.slices
         room, least = float(self._table), FEWEST_CELLS + -FEWEST_CELLS % self.multiple
         for left, axis in zip((3, 2, 1), np.argsort(dims, kind="stable"), strict=True):
             # The shortest axis first: what it leaves is shared evenly by the longer ones. Unbounded axes then share
@@ -171,16 +188,16 @@ class Neighbors:
             if period[axis] == 0:
                 dims[axis] = max(dims[axis] - dims[axis] % self.multiple, least)
             room /= dims[axis]
-        size = np.where(period > 0, period / dims, self.reach / np.array([self.slices, 1, 1]))
+        size = np.where(period > 0, period / dims, self.reach / np.array(self.slices))
         self.dims = tuple(int(d) for d in dims)
         write(self.torus.real, np.concatenate([origin, 1 / size, period]))
-        write(self.torus.whole, [*dims, np.prod(dims), self.slices])
+        write(self.torus.whole, [*dims, np.prod(dims), *self.slices])
 
     def find(self, position: Any, particles: Any, count: int) -> None:
         """Sorts ``count`` particles at ``position`` into cells and lists the neighbours of those that move.
 
         Nobody is moved by it where ``position`` is where they are, not where a step leads them."""
-        if native.active() and not self.periodic and self.slices == 1:
+        if native.active() and not self.periodic and not self.recorded:
             sort_only(self.cells, self.torus, position, particles.id, self.numbers(count), self.scan_depth)
             native.list_neighbors(self, particles.inverse_mass, count)
             return
@@ -213,7 +230,7 @@ class Neighbors:
         if not backend.current().is_gpu:
             return more
         if self.recorded and backend.current().device == "cuda":
-            more += STAGED * next((size for size in BASKETS if self._width <= size), BASKETS[-1])
+            more += STAGED * next((size for size in BASKETS if self._width <= size), BASKETS[-1] + 1)
         more += FEW * self.few
         return backend.constant(more + (2 if self._table < SMALL_TORUS - 1 else 3))
 

@@ -232,8 +232,7 @@ def measure(
     count = len(position)
     if not count:
         return HostSpread(*(np.zeros(shape, np.float32) for shape in ((0, 3), (0, 3, 3), (0, 3), (0,), (0,))))
-    search = Neighbors(max(reach, support) * spacing, 0, count)  # only its cells are used
-    search.may_slice = False  # 27 of them around each
+    search = Neighbors(max(reach, support) * spacing, 0, count, plain=True)  # only its cells are used
     search.fit(position.min(axis=0), position.max(axis=0))
     x, ids = allocate_array(vec3, count), allocate_array(qd.i32, count)
     transfer.write(x, np.asarray(position, np.float32))
