@@ -56,9 +56,9 @@ def _pair_up(r: Records, x: Vectors, v: Vectors, apart_by: Vectors, seen: Vector
     for i in range(x.shape[0]):
         own = records.bits_of(record(r, i))
         other = records.bits_of(record(r, (i + 1) % x.shape[0]))
-        one, two = records.aligned(own[0], own[1]), records.aligned(other[0], other[1])
-        apart_by[i] = records.apart(one, two, records.unit_of(h))
-        seen[i] = records.velocity_in(own[2], own[3])
+        one, two = records.here(records.aligned(own[0], own[1])), records.aligned(other[0], other[1])
+        apart_by[i] = records.unit_of(h) * records.apart(one, two, records.digits_of(r))
+        seen[i] = records.velocity_in(own[2], own[3], records.digits_of(r))
 
 
 def test_a_place_and_a_velocity_fit_into_one_record(monkeypatch):

@@ -39,7 +39,7 @@ from viscoil.sph.neighbors import (
     team_vector,
     turns,
 )
-from viscoil.sph.records import Records, apart, record, spot, unit_of, vector_of
+from viscoil.sph.records import Records, apart, begin_at, digits_of, here, record_at, spot, unit_of, vector_of
 from viscoil.sph.smoothing import density_weight, poly6, spiky_gradient
 
 
@@ -155,11 +155,12 @@ def _multiplier(density: qd.f32, stiffness: qd.f32, softness: qd.f32, c: Density
 
 @qd.func
 def sums_by_records(
-    i: qd.i32, count: qd.i32, r: Records, first: qd.i32, near: NeighborList, torus: Torus, h: qd.f32, member: qd.i32,
+    i: qd.i32, count: qd.i32, r: Records, half: qd.i32, near: NeighborList, torus: Torus, h: qd.f32, member: qd.i32,
     team: qd.template(), kernel: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """(Σ W with i's own, Σ g x, Σ g² r²) where all have one volume and mass: records from ``first`` on hold the places."""
-    xi = vector_of(record(r, first + i))
+    """(Σ W with i's own, Σ g x, Σ g² r²) where all have one volume and mass: a half of the records holds the places."""
+    begin = begin_at(r, half)
+    xi = vector_of(record_at(r, begin, i))
     density = 0.0
     slopes = vec3(0.0)
     squares = 0.0
@@ -167,7 +168,7 @@ def sums_by_records(
     for turn in range(turns(count, team)):
         ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
-            d = separation(xi, vector_of(record(r, first + some[lane])), torus, periodic)
+            d = separation(xi, vector_of(record_at(r, begin, some[lane])), torus, periodic)
             r2 = d.dot(d)
             slope = spiky_gradient(r2, h)
             density += density_weight(r2, h, kernel)
@@ -185,8 +186,9 @@ def sums_by_spots(
     kernel: qd.template(),
 ):  # fmt: skip
     """The same in open space, from places of 8 bytes: half as many to fetch, distances right to 2e-6 h."""
-    xi = spot(r, i)
+    xi = here(spot(r, i))
     unit = unit_of(h)
+    digits = digits_of(r)
     density = 0.0
     slopes = vec3(0.0)
     squares = 0.0
@@ -194,7 +196,7 @@ def sums_by_spots(
     for turn in range(turns(count, team)):
         ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
-            d = apart(xi, spot(r, some[lane]), unit)
+            d = unit * apart(xi, spot(r, some[lane]), digits)
             r2 = d.dot(d)
             slope = spiky_gradient(r2, h)
             density += density_weight(r2, h, kernel)
@@ -329,7 +331,7 @@ def _parting(
 
 @qd.func
 def correction_by_records(
-    i: qd.i32, count: qd.i32, p: Particles, r: Records, first: qd.i32, near: NeighborList, torus: Torus,
+    i: qd.i32, count: qd.i32, p: Particles, r: Records, half: qd.i32, near: NeighborList, torus: Torus,
     c: DensityNumbers, member: qd.i32, team: qd.template(), power: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
     """(x_i, λ_i, Σ of eq. 14 without w_i and what walls add) where all have one volume and mass: records hold places and
@@ -339,14 +341,15 @@ def correction_by_records(
     if qd.static(power > 0):
         repulsion = c.repulsion[0] / p.inverse_mass[i]
     reference = c.reference[0]
-    own = record(r, first + i)
+    begin = begin_at(r, half)
+    own = record_at(r, begin, i)
     xi = vector_of(own)
     total = vec3(0.0)
     some = fetch_first(near, i, count, member, team)
     for turn in range(turns(count, team)):
         ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
-            other = record(r, first + some[lane])
+            other = record_at(r, begin, some[lane])
             d = separation(xi, vector_of(other), torus, periodic)
             r2 = d.dot(d)
             weight = pair_weight(own[3], 1.0, other[3], 1.0, r2, h, repulsion, reference, power)

@@ -138,7 +138,7 @@ def _weigh_one(
         squares = 0.0
         if qd.static(periodic or not is_narrow()):  # spots have a period of their own
             density, slopes, squares = sums_by_records(
-                i, count, r, first, near, torus, c.support[0], t % team, team, kernel, periodic
+                i, count, r, half[0], near, torus, c.support[0], t % team, team, kernel, periodic
             )
         else:
             density, slopes, squares = sums_by_spots(i, count, r, near, c.support[0], t % team, team, kernel)
@@ -218,7 +218,7 @@ def _shift_one(
     place = vec3(0.0)
     change = vec3(0.0)
     if qd.static(packed):
-        at, own, sum_of_pairs = correction_by_records(i, count, p, r, first, near, torus, c, t % team, team, power, periodic)
+        at, own, sum_of_pairs = correction_by_records(i, count, p, r, half[1], near, torus, c, t % team, team, power, periodic)
         place = at
         change = sum_of_pairs
         if qd.static(walled):  # noqa: SIM102 (decided when compiled)

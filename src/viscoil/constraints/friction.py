@@ -28,8 +28,8 @@ from viscoil.sph.neighbors import (
     team_vector,
     turns,
 )
-from viscoil.sph.records import Records, aligned, apart, bits_of, record, unit_of, velocity_in
-from viscoil.sph.smoothing import cubic_gradient
+from viscoil.sph.records import Records, aligned, apart, begin_at, bits_of, digits_of, here, record_at, unit_of, velocity_in
+from viscoil.sph.smoothing import cubic_gradient, cubic_steepness
 
 
 def pair_factor(spacing: float, support: float, volume: float) -> float:
@@ -119,54 +119,59 @@ def friction(
 
 
 # --- the same where all have one volume, from records of a place and a velocity each ---------------------------------------
+# Lengths in units of h/2¹⁹, see there. The body of either loop is some forty instructions; how many there are decides, next to
+# what is fetched, how long a pass takes.
 @qd.func
 def divergence_by_records(
-    i: qd.i32, count: qd.i32, r: Records, first: qd.i32, volume: qd.f32, near: NeighborList, h: qd.f32, member: qd.i32,
+    i: qd.i32, count: qd.i32, r: Records, half: qd.i32, volume: qd.f32, near: NeighborList, h: qd.f32, member: qd.i32,
     team: qd.template(),
 ) -> qd.f32:  # fmt: skip
-    """:func:`divergence`; the record of particle j is that at ``first`` + j."""
+    """:func:`divergence`, of the velocities in a half of the records."""
     total = 0.0
-    own = bits_of(record(r, first + i))
-    xi = aligned(own[0], own[1])
-    ui = velocity_in(own[2], own[3])
-    unit = unit_of(h)
+    begin = begin_at(r, half)
+    digits = digits_of(r)
+    own = bits_of(record_at(r, begin, i))
+    xi = here(aligned(own[0], own[1]))
+    ui = velocity_in(own[2], own[3], digits)
     some = fetch_first(near, i, count, member, team)
     for turn in range(turns(count, team)):
         ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
-            other = bits_of(record(r, first + some[lane]))
-            d = apart(xi, aligned(other[0], other[1]), unit)
-            total += cubic_gradient(d.dot(d), h) * d.dot(velocity_in(other[2], other[3]) - ui)
+            other = bits_of(record_at(r, begin, some[lane]))
+            d = apart(xi, aligned(other[0], other[1]), digits)
+            slope, _r, _inverse = cubic_steepness(d.dot(d), 0.25)
+            total += slope * d.dot(velocity_in(other[2], other[3], digits) - ui)
         some = ahead
-    return volume * team_sum(total, team)
+    return volume * (48.0 / qd.math.pi) / (h * h * h * h * h) * unit_of(h) * team_sum(total, team)
 
 
 @qd.func
 def friction_by_records(
-    i: qd.i32, count: qd.i32, r: Records, first: qd.i32, volume: qd.f32, near: NeighborList, h: qd.f32, c: qd.f32,
+    i: qd.i32, count: qd.i32, r: Records, half: qd.i32, volume: qd.f32, near: NeighborList, h: qd.f32, c: qd.f32,
     viscosity: Floats, bulk: Floats, member: qd.i32, team: qd.template(), even: qd.template(),
 ) -> vec3:  # fmt: skip
-    """:func:`friction`; ``first`` as in :func:`divergence_by_records`."""
+    """:func:`friction`; ``half`` as in :func:`divergence_by_records`."""
     total = vec3(0.0)
-    own = bits_of(record(r, first + i))
-    xi = aligned(own[0], own[1])
-    ui = velocity_in(own[2], own[3])
+    begin = begin_at(r, half)
+    digits = digits_of(r)
+    own = bits_of(record_at(r, begin, i))
+    xi = here(aligned(own[0], own[1]))
+    ui = velocity_in(own[2], own[3], digits)
     unit = unit_of(h)
     q = bulk[i]
     nu = viscosity[i]
-    rub = c * nu
-    smallest = 1e-6 * h * h
+    rub = c * nu / unit
     some = fetch_first(near, i, count, member, team)
     for turn in range(turns(count, team)):
         ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
             j = some[lane]
-            other = bits_of(record(r, first + j))
-            d = apart(xi, aligned(other[0], other[1]), unit)
-            r2 = d.dot(d)
+            other = bits_of(record_at(r, begin, j))
+            d = apart(xi, aligned(other[0], other[1]), digits)
+            slope, _r, inverse = cubic_steepness(d.dot(d), 0.25)
             if qd.static(not even):
-                rub = 0.5 * c * _both(nu, viscosity[j])
-            pair = rub * d.dot(ui - velocity_in(other[2], other[3])) / qd.max(r2, smallest)
-            total += (cubic_gradient(r2, h) * (pair + q + bulk[j])) * d
+                rub = 0.5 * c * _both(nu, viscosity[j]) / unit
+            pair = rub * d.dot(ui - velocity_in(other[2], other[3], digits)) * (inverse * inverse)
+            total += (slope * (pair + q + bulk[j])) * d
         some = ahead
-    return volume * team_vector(total, team)
+    return volume * (48.0 / qd.math.pi) / (h * h * h * h * h) * unit * team_vector(total, team)

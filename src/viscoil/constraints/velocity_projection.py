@@ -154,7 +154,7 @@ def _bulk_pressure(
         q = k.bulk[p.material[i]] * qd.max(s.viscosity[i], 0.0)
     count = qd.select(q > 0.0, near.count[i], 0)
     if qd.static(packed):
-        q *= divergence_by_records(i, count, r, _half(r, searching), p.volume[i], near, h, t % team, team)
+        q *= divergence_by_records(i, count, r, qd.static(int(searching)), p.volume[i], near, h, t % team, team)
     else:
         q *= divergence(i, count, u, x, p, near, torus, h, t % team, team, uniform, periodic)
     if t < n * team and t % team == 0:
@@ -162,12 +162,9 @@ def _bulk_pressure(
 
 
 @qd.func
-def _half(r: Records, searching: qd.template()) -> qd.i32:
-    """The first record with a search direction, or with a velocity."""
-    first = 0
-    if qd.static(searching):
-        first = r.words.shape[0] // 4  # a record is two words
-    return first
+def _searched_from(r: Records) -> qd.i32:
+    """The first record with a search direction: those before it have velocities."""
+    return r.words.shape[0] // 4  # a record is two words
 
 
 @qd.func
@@ -180,7 +177,7 @@ def _drag(
     drag = vec3(0.0)
     if qd.static(packed):
         drag = friction_by_records(
-            i, count, r, _half(r, searching), p.volume[i], near, h, c.pairs[0], s.viscosity, s.bulk, member, team, even
+            i, count, r, qd.static(int(searching)), p.volume[i], near, h, c.pairs[0], s.viscosity, s.bulk, member, team, even
         )
     else:
         drag = friction(
@@ -214,7 +211,7 @@ def residuals(
             s.residual[i] = rest
             s.search[i] = _searched(z, packed)
             if qd.static(packed):
-                put_velocity(r, _half(r, True) + i, s.search[i])
+                put_velocity(r, _searched_from(r) + i, s.search[i])
             s.direction[i] = vec3(0.0)
             s.direction_image[i] = vec3(0.0)
         hand_in(t, n * team, account, sums, qd.static(block_size(team)))
@@ -413,7 +410,7 @@ def advance(p: Particles, n: qd.i32, s: Projection, r: Records, packed: qd.templ
 def _advance(i: qd.i32, p: Particles, s: Projection, r: Records, packed: qd.template()):
     advance_one(i, p, s, packed)
     if qd.static(packed):
-        put_velocity(r, _half(r, True) + i, s.search[i])
+        put_velocity(r, _searched_from(r) + i, s.search[i])
 
 
 @qd.func(requires_top_level=True)
@@ -421,7 +418,7 @@ def pack_search(n: qd.i32, s: Projection, r: Records):
     """Search directions that were made rigid since they were found."""
     for i in range(n):
         s.search[i] = rounded(s.search[i])
-        put_velocity(r, _half(r, True) + i, s.search[i])
+        put_velocity(r, _searched_from(r) + i, s.search[i])
 
 
 @qd.func(requires_top_level=True)

@@ -146,7 +146,7 @@ def _whole_step(
                     left, p, k, n, shared, near, torus, d, solids, parts, bodies, b, e, s, v.search, pressure, team, hurried,
                     walled, coupled, uniform, mix, periodic, places_packed,
                 )  # fmt: skip
-        finish(p, k, n, near, torus, m, spreading, b, s, v, status, elastic, mix, periodic)
+        finish(p, k, n, near, torus, m, spreading, b, s, v, status, elastic, mix, periodic, packed)
 
 
 class DCPBD(Method):
@@ -313,7 +313,7 @@ class DCPBD(Method):
                     walled, coupled, world.uniform, mix, periodic, places_packed,
                 )  # fmt: skip
         with world.stages("velocity"):
-            finish_stage(p, k, near, torus, m, spreading, b, s, v, world.status, self._elastic, mix, periodic)
+            finish_stage(p, k, near, torus, m, spreading, b, s, v, world.status, self._elastic, mix, periodic, packed)
 
     def _relax_compiled(self, world: Any, k: Any, walled: bool, hurry: dict[str, float]) -> None:
         """All iterations of the density constraint with the loops over pairs compiled by hand, in the first half."""

@@ -21,7 +21,7 @@ from viscoil.sph.records import put_record, put_spot
 from viscoil.sph.sums import Sums, chunk_totals, hand_in, padded
 from viscoil.steps.conformation import next_conformation
 from viscoil.steps.integrate import corrected_velocities
-from viscoil.steps.spreading import SpreadingNumbers, spread_and_commit
+from viscoil.steps.spreading import SpreadingNumbers, spread_and_commit, spread_by_records
 
 
 @qd.func(requires_top_level=True)
@@ -144,6 +144,7 @@ def relax(
 def finish(
     p: Particles, k: StepValues, n: qd.i32, near: NeighborList, torus: Torus, m: Substances, c: SpreadingNumbers, b: Clusters,
     s: Scratch, v: Projection, status: Ints, elastic: qd.template(), mix: qd.template(), periodic: qd.template(),
+    packed: qd.template(),
 ):  # fmt: skip
     """u with what the positions were corrected by, the conformation at the end of the step, and even distances."""
     corrected_velocities(p, n, k.dt, k.farthest, v.free, s.predicted, v.u, status)
@@ -154,7 +155,10 @@ def finish(
             if p.inverse_mass[i] != 0.0:
                 gradient = gradient_of(i, v.u, s.predicted, p, near, torus, k.support, s.inverse, periodic)
                 p.conformation[i] = next_conformation(p.conformation[i], gradient, k.dt, p.material[i], m, s.clamped)
-    spread_and_commit(p, s.predicted, n, k.dt, near, torus, k.support, c, m, v.u, periodic)
+    if qd.static(packed):
+        spread_by_records(p, s.predicted, n, k.dt, near, k.support, c, m, v.u, s.records)
+    else:
+        spread_and_commit(p, s.predicted, n, k.dt, near, torus, k.support, c, m, v.u, periodic)
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -201,7 +205,8 @@ def touch_stage(p: Particles, numbers: StepNumbers, solids: Solids, parts: Parts
 def finish_stage(
     p: Particles, numbers: StepNumbers, near: NeighborList, torus: Torus, m: Substances, c: SpreadingNumbers, b: Clusters,
     s: Scratch, v: Projection, status: Ints, elastic: qd.Template, mix: qd.Template, periodic: qd.Template,
+    packed: qd.Template,
 ):  # fmt: skip
     k = values_of(numbers)
     n = k.count
-    finish(p, k, n, near, torus, m, c, b, s, v, status, elastic, mix, periodic)
+    finish(p, k, n, near, torus, m, c, b, s, v, status, elastic, mix, periodic, packed)

@@ -42,7 +42,7 @@ class Records:
     """Four numbers per particle."""
 
     words: Words  # two per record: the first number in the lower half, the second in the upper; the third, the fourth
-    address: Words  # [1] of ``words`` on the device, a multiple of 16
+    address: Words  # of ``words`` on the device, a multiple of 16; of their second half; and the bits of 2²³ (see _digits)
     spots: Words  # a place alone, rounded as in the second half of this file; one per particle, for those who want them
 
 
@@ -87,13 +87,13 @@ def _link() -> None:
 def allocate_records(size: int, spots: int = 1) -> Records:
     """Room for ``size`` records and ``spots`` places, or for one where they are not used."""
     words = allocate_array(qd.u64, 2 * size if used() else 2)
-    address = allocate_array(qd.u64, 1)
+    address, place = allocate_array(qd.u64, 3), 0
     if is_wide():
         _link()
         place = transfer.place_of(words)
         if place % 16:
             raise DeviceError(f"memory for records begins at {place:#x}, which is no multiple of 16; say VISCOIL_RECORDS=words")
-        transfer.write(address, np.array([place], np.uint64))
+    transfer.write(address, np.array([place, place + 16 * (size // 2), 0x4B000000], np.uint64))
     return Records(words, address, allocate_array(qd.u64, spots if is_narrow() else 1))
 
 
@@ -165,6 +165,27 @@ def record_ahead(r: Records, begin: qd.u64, j: qd.i32, more: qd.template()) -> v
 
 
 @qd.func
+def begin_at(r: Records, half: qd.i32) -> qd.u64:
+    """Where the first (0) or the second (1) half of the records begins, for :func:`record_at`. Looked up: an address that is
+    worked out here is worked out again for every neighbour, in four instructions instead of one."""
+    begin = qd.cast(half * (r.words.shape[0] // 4), qd.u64)
+    if qd.static(is_wide()):
+        begin = r.address[half]
+    return begin
+
+
+@qd.func
+def record_at(r: Records, begin: qd.u64, j: qd.i32) -> vec4:
+    """Record j of the half that ``begin`` is the begin of."""
+    result = vec4(0.0)
+    if qd.static(is_wide()):
+        result = record_from(r, begin, j)
+    else:
+        result = record_from(r, qd.u64(0), qd.cast(begin, qd.i32) + j)
+    return result
+
+
+@qd.func
 def vector_of(four: vec4) -> vec3:
     """The first three numbers of a record: its place, or its velocity."""
     return vec3(four[0], four[1], four[2])
@@ -188,6 +209,11 @@ def put_fourth(r: Records, j: qd.i32, third: qd.f32, w: qd.f32):
 # difference is wanted, right up to two supports wherever they are, to 2e-6 h. The second word has three mantissas of 18 bits
 # and their common exponent of 8: 4e-6 of the largest component. Whoever uses a velocity besides sums over pairs rounds it the
 # same way (:func:`rounded`), so that what one particle gives another gets.
+#
+# A GPU makes floats of integers in the unit that also finds roots (NVIDIA's XU), one while others do eight additions, and
+# six of them per neighbour were what passes waited for. So a whole number below 2²³ is put where a float between 2²³ and 2²⁴
+# has its digits, and 2²³ is taken off, with what made it positive: exact, by the units that add. The bits of 2²³ are read from
+# memory (:func:`digits_of`): "and, then or" is one instruction only where not both numbers are literal.
 
 
 @qd.func
@@ -223,27 +249,39 @@ def _halves(word: qd.u64):
 
 @qd.func
 def aligned(low: qd.u32, high: qd.u32):
-    """The three numbers of a place, each at the upper end of 32 bits: their differences then wrap around by themselves.
-
-    What is left below them belongs to the others and is less than one unit.
-    """
-    return uvec3(low << qd.u32(11), (high << qd.u32(22)) | (low >> qd.u32(10)), high << qd.u32(1))
+    """The three numbers of a place, each at the lower end of 32 bits. What is above its 21 bits belongs to others."""
+    return uvec3(low, (high << qd.u32(11)) | (low >> qd.u32(21)), high >> qd.u32(10))
 
 
 @qd.func
-def apart(own, other, unit: qd.f32) -> vec3:
-    """x_i − x_j [m] of two :func:`aligned` places; ``unit`` = :func:`unit_of` (h)."""
+def here(place):
+    """An :func:`aligned` place that others are seen from, see :func:`apart`: half a period is added to it."""
+    return place + qd.u32(0x100000)
+
+
+@qd.func
+def apart(own, other, digits: qd.u32) -> vec3:
+    """x_i − x_j of two :func:`aligned` places, of which that of i was made :func:`here`; in units of :func:`unit_of` (h)."""
     d = own - other
-    return unit * vec3(
-        qd.cast(qd.bit_cast(d[0], qd.i32), qd.f32), qd.cast(qd.bit_cast(d[1], qd.i32), qd.f32),
-        qd.cast(qd.bit_cast(d[2], qd.i32), qd.f32),
-    )  # fmt: skip
+    return vec3(*[_digits(d[axis], 0x1FFFFF, digits) - 9437184.0 for axis in qd.static(range(3))])  # 2²³ + 2²⁰
+
+
+@qd.func
+def digits_of(r: Records) -> qd.u32:
+    """What :func:`apart` and :func:`velocity_in` are handed: the bits of 2²³."""
+    return qd.cast(r.address[2], qd.u32)
+
+
+@qd.func
+def _digits(bits: qd.u32, mask: qd.template(), digits: qd.u32) -> qd.f32:
+    """2²³ + what ``bits`` have in the ``mask``."""
+    return qd.bit_cast((bits & qd.u32(mask)) | digits, qd.f32)
 
 
 @qd.func
 def unit_of(h: qd.f32) -> qd.f32:
-    """Metres per unit of :func:`aligned` numbers."""
-    return 9.313225746154785e-10 * h  # 4/2³²
+    """Metres per unit of places: h/2¹⁹."""
+    return 1.9073486328125e-06 * h
 
 
 @qd.func
@@ -253,38 +291,34 @@ def velocity_word(v: vec3) -> qd.u64:
     # The exponent e of 2^e > largest by its bits, biased by 127; what is smaller than 2^-100 is nothing.
     exponent = qd.max(((qd.bit_cast(largest, qd.i32) >> 23) & 0xFF) + 1, 27)
     scale = qd.bit_cast((254 + 17 - exponent) << 23, qd.f32)  # 2^(17 − e)
-    low = qd.u32(0)
-    high = qd.u32(0)
-    x = qd.bit_cast(_whole(v[0] * scale), qd.u32)
-    y = qd.bit_cast(_whole(v[1] * scale), qd.u32)
-    z = qd.bit_cast(_whole(v[2] * scale), qd.u32)
-    low = (x & qd.u32(0x3FFFF)) | (y << qd.u32(18))
-    high = ((y >> qd.u32(14)) & qd.u32(0xF)) | ((z & qd.u32(0xFFFFF)) << qd.u32(4))
-    high |= qd.cast(exponent, qd.u32) << qd.u32(24)
+    x = _whole(v[0] * scale)
+    y = _whole(v[1] * scale)
+    z = _whole(v[2] * scale)
+    low = x | (y << qd.u32(18))
+    high = (y >> qd.u32(14)) | (z << qd.u32(4)) | (qd.cast(exponent - 17, qd.u32) << qd.u32(23))  # 2^(e − 17) as it stands
     return qd.cast(low, qd.u64) | (qd.cast(high, qd.u64) << qd.u64(32))
 
 
 @qd.func
-def _whole(x: qd.f32) -> qd.i32:
-    """The nearest number of 18 bits."""
-    return qd.min(qd.cast(qd.floor(x + 0.5), qd.i32), 131071)
+def _whole(x: qd.f32) -> qd.u32:
+    """The nearest number of 18 bits, and 2¹⁷."""
+    return qd.cast(qd.min(qd.cast(qd.floor(x + 0.5), qd.i32), 131071) + 131072, qd.u32)
 
 
 @qd.func
-def velocity_in(low: qd.u32, high: qd.u32) -> vec3:
+def velocity_in(low: qd.u32, high: qd.u32, digits: qd.u32) -> vec3:
     """What the halves of a second word say."""
-    scale = qd.bit_cast((high >> qd.u32(24)) << qd.u32(23), qd.f32) * 7.62939453125e-06  # 2^(e − 17)
-    x = qd.bit_cast(low << qd.u32(14), qd.i32) >> 14
-    y = qd.bit_cast((high << qd.u32(28)) | (low >> qd.u32(4)), qd.i32) >> 14
-    z = qd.bit_cast(high << qd.u32(8), qd.i32) >> 12
-    return scale * vec3(qd.cast(x, qd.f32), qd.cast(y, qd.f32), qd.cast(z, qd.f32))
+    scale = qd.bit_cast(high & qd.u32(0x7F800000), qd.f32)
+    y = (high << qd.u32(14)) | (low >> qd.u32(18))
+    mantissas = vec3(_digits(low, 0x3FFFF, digits), _digits(y, 0x3FFFF, digits), _digits(high >> qd.u32(4), 0x3FFFF, digits))
+    return scale * (mantissas - 8519680.0)  # 2²³ + 2¹⁷
 
 
 @qd.func
 def rounded(v: vec3) -> vec3:
     """What a record will say of v."""
     low, high = _halves(velocity_word(v))
-    return velocity_in(low, high)
+    return velocity_in(low, high, qd.u32(0x4B000000))
 
 
 @qd.func

@@ -17,8 +17,22 @@ import quadrants as qd
 
 from viscoil.constraints.conformation import Substances
 from viscoil.particles import Floats, Particles, Vectors, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
-from viscoil.sph.smoothing import cubic_gradient
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, fetch_first, fetch_next, lanes, separation, turns
+from viscoil.sph.records import (
+    Records,
+    aligned,
+    apart,
+    begin_at,
+    bits_of,
+    digits_of,
+    here,
+    put_place,
+    put_velocity,
+    record_at,
+    unit_of,
+    velocity_in,
+)
+from viscoil.sph.smoothing import cubic_gradient, cubic_steepness
 from viscoil.steps.integrate import wrapped
 
 
@@ -43,8 +57,7 @@ def spread_and_commit(
         p.position[i] = x[i]
         if p.inverse_mass[i] > 0.0:
             shift = vec3(0.0)
-            m = p.material[i]
-            if strength > 0.0 and k.modulus[m] == 0.0 and k.yield_strain[m] == 0.0 and k.viscosity[m] + k.solvent[m] > 0.0:
+            if _is_spread(p.material[i], strength, k):
                 push = vec3(0.0)
                 inward = vec3(0.0)
                 stretch = 0.0
@@ -68,11 +81,69 @@ def spread_and_commit(
                         total -= g * r
                         near_by = qd.max(1.0 - r / (1.5 * spacing), 0.0)
                         push += near_by * near_by / r * d
-                size = inward.norm()
-                # |Σ V∇W| h is about 1.5 on a flat surface and 0 inside: half of that already counts as surface.
-                at_surface = qd.min(size * h / 0.5, 1.0)
-                normal = inward / qd.max(size, 1e-12)
-                push -= at_surface * normal.dot(push) * normal
-                shift = strength * dt * qd.sqrt(7.5 * stretch / qd.max(total, 1e-30)) * spacing * push
-                shift *= qd.min(1.0, 0.05 * spacing / qd.max(shift.norm(), 1e-30))
+                shift = _shift(push, inward, stretch / qd.max(total, 1e-30), strength * dt, spacing, h)
             p.position[i] = wrapped(x[i] + shift, torus, periodic)
+
+
+@qd.func(requires_top_level=True)
+def spread_by_records(
+    p: Particles, x: Vectors, n: qd.i32, dt: qd.f32, near: NeighborList, h: qd.f32, c: SpreadingNumbers, k: Substances,
+    velocity: Vectors, records: Records,
+):  # fmt: skip
+    """:func:`spread_and_commit` in open space where all have one volume, from records of a place and a velocity."""
+    for i in range(n):
+        put_place(records, i, x[i], h)
+        put_velocity(records, i, velocity[i])
+    for i in range(n):
+        spacing = c.spacing[0]
+        strength = c.strength[0]
+        shift = vec3(0.0)
+        if p.inverse_mass[i] > 0.0 and _is_spread(p.material[i], strength, k):
+            push = vec3(0.0)
+            inward = vec3(0.0)
+            stretch = 0.0
+            total = 0.0
+            begin = begin_at(records, 0)
+            digits = digits_of(records)
+            own = bits_of(record_at(records, begin, i))
+            xi = here(aligned(own[0], own[1]))
+            ui = velocity_in(own[2], own[3], digits)
+            unit = unit_of(h)
+            closer = unit / (1.5 * spacing)
+            count = near.count[i]
+            some = fetch_first(near, i, count, 0, 1)
+            for turn in range(turns(count, 1)):
+                ahead = fetch_next(near, i, count, turn, 0, 1)
+                for lane in qd.static(range(lanes())):
+                    other = bits_of(record_at(records, begin, some[lane]))
+                    d = apart(xi, aligned(other[0], other[1]), digits)
+                    g, r, inverse = cubic_steepness(d.dot(d), 274877.906944)  # 1e-6 h²
+                    g = qd.select(some[lane] == i, 0.0, g)
+                    inward += g * d
+                    rate = d.dot(ui - velocity_in(other[2], other[3], digits)) * inverse
+                    stretch -= g * inverse * (rate * rate)
+                    total -= g * r
+                    near_by = qd.max(1.0 - closer * r, 0.0)
+                    push += (near_by * near_by * inverse) * d
+                some = ahead
+            inward *= p.volume[i] * (48.0 / qd.math.pi) / (h * h * h * h * h) * unit
+            shift = _shift(push, inward, stretch / qd.max(total, 1e-30) / (unit * unit), strength * dt, spacing, h)
+        p.velocity[i] = velocity[i]
+        p.position[i] = x[i] + shift
+
+
+@qd.func
+def _is_spread(m: qd.i32, strength: qd.f32, k: Substances) -> bool:
+    """Whether material m is a fluid that resists."""
+    return strength > 0.0 and k.modulus[m] == 0.0 and k.yield_strain[m] == 0.0 and k.viscosity[m] + k.solvent[m] > 0.0
+
+
+@qd.func
+def _shift(push: vec3, inward: vec3, rate2: qd.f32, strength: qd.f32, spacing: qd.f32, h: qd.f32) -> vec3:
+    """δx_i [m], of the sums above: ``push`` without units, Σ V∇W [1/m], ε̇²/7.5 [1/s²]; ``strength``: c Δt."""
+    size = inward.norm()
+    # |Σ V∇W| h is about 1.5 on a flat surface and 0 inside: half of that already counts as surface.
+    at_surface = qd.min(size * h / 0.5, 1.0)
+    normal = inward / qd.max(size, 1e-12)
+    shift = strength * qd.sqrt(7.5 * rate2) * spacing * (push - at_surface * normal.dot(push) * normal)
+    return shift * qd.min(1.0, 0.05 * spacing / qd.max(shift.norm(), 1e-30))
