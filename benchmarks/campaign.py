@@ -5,9 +5,12 @@
     VISCOIL_THREADS=32 VISCOIL_CACHE=build/kernels python3.12 benchmarks/campaign.py rehearse
     # over there
     pip install --no-index --no-deps --target site wheels/*.whl && export PYTHONPATH=site:src
+    VISCOIL_THREADS=32 VISCOIL_CACHE=build/kernels python benchmarks/campaign.py warm --seconds 40
     VISCOIL_THREADS=32 VISCOIL_CACHE=build/kernels python benchmarks/campaign.py measure results --seconds 540
 
-``rehearse`` compiles all kernels ahead (see rehearse.py for what has to be equal on both machines). ``measure`` writes
+``rehearse`` compiles all kernels ahead (see rehearse.py for what has to be equal on both machines). What is left to the driver
+over there, machine code, takes some ten seconds per part, and a fresh machine another twenty for the first: ``warm`` starts all
+parts at once, on as many cores as there are, and stops them; the driver remembers. ``measure`` writes
 FOLDER/PART.json and PART.log, and FOLDER.tar with all of them after every part, so that whoever is stopped keeps what was done;
 ``--parts`` names some of them, ``list`` shows all. Then, with the files at home:
 
@@ -22,7 +25,9 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -33,7 +38,10 @@ COUNTERS = (  # of every kernel: time, registers, how busy warps, caches and mem
     "l1tex__throughput.avg.pct_of_peak_sustained_active,lts__throughput.avg.pct_of_peak_sustained_elapsed,"
     "dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__inst_issued.avg.pct_of_peak_sustained_active"
 )
-PROFILER = ("ncu", "--clock-control", "none", "-k", "regex:whole_step", "--print-summary", "per-kernel", "--metrics", COUNTERS)
+PROFILER = (  # caches stay as they are in a run: small loads live in them
+    *("ncu", "--clock-control", "none", "--cache-control", "none", "-k", "regex:whole_step"),
+    *("--print-summary", "per-kernel", "--metrics", COUNTERS),
+)
 CHECKER = ("compute-sanitizer", "--tool", "racecheck")
 MULTIPROCESSORS = "132"  # of an H200: loops are compiled for their number
 STAYING, GOING = {"VISCOIL_STAYING": "1"}, {"VISCOIL_STAYING": "0"}
@@ -148,6 +156,15 @@ def measure(parts: list[Part], folder: Path, seconds: float) -> None:
         pack(folder)
 
 
+def warm(parts: list[Part], folder: Path, seconds: float) -> None:
+    """All parts that use a GPU at once, for so long; what they find is thrown away."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(max(len(parts), 1)) as pool:
+        for part in parts:
+            if part.on_gpu and not part.tool:
+                pool.submit(carry_out, command_of(part, folder), part.settings, seconds, folder / f"{part.name}.log")
+
+
 def rehearsal_of(part: Part) -> list[str]:
     """What is run to compile a part's kernels: nothing is computed, but where the next kernel depends on it."""
     if not part.on_gpu:  # threads that take turns on few cores, and fewer particles
@@ -189,7 +206,7 @@ def compare(folder: Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("list", "rehearse", "measure", "compare"))
+    parser.add_argument("what", choices=("list", "rehearse", "warm", "measure", "compare"))
     parser.add_argument("folder", type=Path, nargs="?", default=Path("build/campaign"))
     parser.add_argument("--parts", default="", help="names, separated by commas")
     parser.add_argument("--seconds", type=float, default=540.0, help="after which nothing more is measured")
@@ -201,6 +218,9 @@ def main() -> None:
             print(f"{part.name:20s} at most {part.seconds:3.0f} s   {settings} {' '.join(part.tool[:1] + part.command)}")
     elif asked.what == "rehearse":
         rehearse(parts, asked.folder)
+    elif asked.what == "warm":
+        with tempfile.TemporaryDirectory() as folder:
+            warm(parts, Path(folder), asked.seconds)
     elif asked.what == "measure":
         measure(parts, asked.folder, asked.seconds)
     else:

@@ -56,6 +56,7 @@ def main(device: str, folder: str, *asked: str) -> None:
     for name in asked:
         method, _, variant = name.partition(":")
         os.environ["VISCOIL_STAYING"] = "1" if variant == "staying" else "0"
+        os.environ["VISCOIL_TEAM"] = "8" if variant == "eight" else ""
         search.MOST_ELEMENTS = 20 * PARTICLES if variant == "torn" else most  # a list of several pieces
         np.savez(Path(folder) / f"{method}_{variant}.npz", **after(method, device))
 

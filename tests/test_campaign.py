@@ -65,6 +65,21 @@ def test_who_fails_or_hangs_does_not_stop_the_others(campaign, monkeypatch, tmp_
     assert not child.exists()  # what a part had started ended with it
 
 
+def test_all_parts_warm_up_at_once_and_are_stopped(campaign, monkeypatch, tmp_path):
+    """Two wait for each other to have begun, a third would go on for ever."""
+
+    def waits(own, other, seen):
+        return (
+            f"import pathlib, time\npathlib.Path({own!r}).touch()\n"
+            f"while not pathlib.Path({other!r}).exists(): time.sleep(0.01)\npathlib.Path({seen!r}).touch()"
+        )
+
+    a, b, saw_a, saw_b = (str(tmp_path / name) for name in ("a", "b", "saw_a", "saw_b"))
+    parts = fake(campaign, monkeypatch, one=waits(a, b, saw_b), other=waits(b, a, saw_a), hangs="while True: pass")
+    campaign.warm(parts, tmp_path / "warm", 8.0)
+    assert Path(saw_a).exists() and Path(saw_b).exists()
+
+
 def test_nothing_is_begun_without_time(campaign, monkeypatch, tmp_path, capsys):
     campaign.measure(fake(campaign, monkeypatch, works="print('measured')"), tmp_path / "results", 5.0)
     assert "no time left" in capsys.readouterr().out and not (tmp_path / "results" / "works.log").exists()

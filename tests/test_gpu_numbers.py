@@ -20,7 +20,7 @@ from viscoil import native
 
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parent / "benchmarks"
-METHODS = {"pbf": ("", "staying", "torn"), "dcpbd": ("", "staying"), "pvfs": ("",), "iisph": ("",)}
+METHODS = {"pbf": ("", "staying", "torn", "eight"), "dcpbd": ("", "staying"), "pvfs": ("",), "iisph": ("",)}
 
 pytestmark = pytest.mark.skipif(
     shutil.which("cc") is None or platform.machine() != "x86_64" or sys.platform != "linux",
@@ -43,7 +43,7 @@ def emulated():
 def run(emulated, folder, *asked, check=True, records=""):
     """A process of its own, on an emulated GPU with two multiprocessors."""
     environment = emulated(folder) | {"VISCOIL_CACHE": str(folder / "cache"), "PYTHONPATH": str(HERE)}
-    for name in ("VISCOIL_BLOCKS", "VISCOIL_DEVICE"):
+    for name in ("VISCOIL_BLOCKS", "VISCOIL_DEVICE", "VISCOIL_TEAM"):
         environment.pop(name, None)
     environment["VISCOIL_RECORDS"] = records
     done = subprocess.run([sys.executable, *asked], env=environment, capture_output=True, text=True, timeout=600)

@@ -8,9 +8,9 @@ import pytest
 
 from kit import differences, lattice, make_particles, periodic_box, search
 from viscoil import backend, native
-from viscoil.errors import SceneError
+from viscoil.errors import DeviceError, SceneError
 from viscoil.sph.finding import BASKETS, FEW, PARTING, RECORDED, STAGED, TORN, levels, parting, recorded, spills, staged, torn
-from viscoil.sph.search import CELLS_PER_PARTICLE, Neighbors, list_width, pieces_of
+from viscoil.sph.search import CELLS_PER_PARTICLE, Neighbors, list_width, pieces_of, team_size
 from viscoil.transfer import read
 
 R = 0.1
@@ -239,6 +239,20 @@ def test_a_list_of_more_entries_than_an_array_can_have_is_split():
         pieces_of(100_000_000, 44, gpu=True, may_split=False)
     with pytest.raises(SceneError, match="too many particles"):
         pieces_of(200_000_000, 44, gpu=True)
+
+
+def test_teams_on_a_gpu(monkeypatch):
+    """Few particles share more threads; another size can be asked for, by a number that teams can have."""
+    monkeypatch.setattr(backend, "current", lambda: SimpleNamespace(is_gpu=True))
+    monkeypatch.delenv("VISCOIL_TEAM", raising=False)
+    assert [team_size(n, False) for n in (1000, 100_000, 1_000_000)] == [4, 2, 1] and team_size(1000, True) == 2
+    monkeypatch.setenv("VISCOIL_TEAM", "8")
+    assert [team_size(n, True) for n in (1000, 1_000_000)] == [8, 8]
+    monkeypatch.setenv("VISCOIL_TEAM", "3")
+    with pytest.raises(DeviceError, match="VISCOIL_TEAM: expected 1, 2, 4 or 8; got '3'"):
+        team_size(1000, False)
+    monkeypatch.setattr(backend, "current", lambda: SimpleNamespace(is_gpu=False))
+    assert team_size(1000, False) == 1
 
 
 @pytest.mark.parametrize("few", [0, FEW])

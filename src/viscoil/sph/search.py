@@ -1,12 +1,13 @@
 """The host's side of the neighbour search: how many cells, how long a list, and what to do when it was too short."""
 
+import os
 from typing import Any
 
 import numpy as np
 import quadrants as qd
 
 from viscoil import backend, native
-from viscoil.errors import SceneError
+from viscoil.errors import DeviceError, SceneError
 from viscoil.particles import Uploaded, allocate_array
 from viscoil.sph.finding import (
     BASKETS,
@@ -35,7 +36,8 @@ LARGEST_TORUS = 256**3  # the device scan is compiled for this many cells
 SMALL_TORUS = 256**2  # fewer need one level less of it
 SMALL = 300_000  # particles that get along with so few: five or more in a cell
 MOST_ELEMENTS = 2**31 - 1  # of an array
-LARGEST_TEAM = 4
+LARGEST_TEAM = 4  # by itself
+TEAMS = "1", "2", "4", "8"  # on request
 
 
 def _constant(value: int) -> Any:
@@ -74,10 +76,14 @@ def team_size(particles: int, growing: bool) -> int:
 
     Measured on an H200, passes of 65 neighbours: 15k particles take 23 to 32 % less time with four, 100k 12 to 15 % less with
     two, a million 5 % more. Settled once per scene, and where nozzles add particles for the middle way: another size is another
-    program to compile, and other bits.
+    program to compile, and other bits. ``VISCOIL_TEAM`` asks for 1, 2, 4 or 8.
     """
     if not backend.current().is_gpu:
         return 1
+    if asked := os.environ.get("VISCOIL_TEAM", "").strip():
+        if asked not in TEAMS:
+            raise DeviceError(f"VISCOIL_TEAM: expected {', '.join(TEAMS[:-1])} or {TEAMS[-1]}; got '{asked}'")
+        return int(asked)
     if growing:
         return 2
     return LARGEST_TEAM if particles < 40_000 else 2 if particles < 250_000 else 1
