@@ -19,6 +19,7 @@ from viscoil.bench import report
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import earlier
+import growth
 import validation_change
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -100,6 +101,17 @@ def before_and_now(results: Results) -> str:
     return "\n\n".join(parts) or "The state this page describes has not been measured on an H200 as a whole."
 
 
+def _on_gpus(results: Results) -> list[dict[str, Any]]:
+    """What growth.py looks at, of this state."""
+    return [r for _, r in results if r["kind"] in ("papers", "scaling") and r["machine"]["gpu"] and not r.get("earlier")]
+
+
+def by_size(results: Results) -> str:
+    """What a particle's iteration costs, by the number of particles."""
+    found = growth.rows(_on_gpus(results))
+    return markdown(("Cost by size, NVIDIA H200", growth.COLUMNS, found)) if found else "Not measured yet."
+
+
 def changes(results: Results) -> str:
     """What became of the numbers of viscoil validate."""
     return "\n\n".join(validation_change.table(r["record"]) for _, r in results if "record" in r) or "Not measured yet."
@@ -130,6 +142,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "shares": each("papers", lambda result: report.tables(result)[1:]),
     "threads": each("scaling", _threads),
     "sizes": each("scaling", _sizes),
+    "growth": by_size,
     "peers": each("peers", report.tables),
     "convergence": each("convergence", report.tables),
     "validation": changes,
@@ -202,6 +215,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     for name, _, result in pictures(results):
         drawing.draw(result, options.pictures / name)
+    if found := _on_gpus(results):
+        growth.draw(found, options.pictures / "growth_h200.png")
     return 0
 
 

@@ -1,8 +1,8 @@
 """Whole frames of viscoelastic fluid at the sizes of Barreiro et al. 2017 (Table 1), and how fast the velocity projections are.
 
 A cube of fluid stands on a table; steps per frame, iterations per step and relaxation times are the paper's. Every
-iteration is carried out: tolerances are set so low that none is saved. "N + M" are iterations of the velocity projection and
-of the density constraint.
+iteration is carried out: the tolerance is one that single precision does not reach, and rows say which share was made. "N + M"
+are iterations of the velocity projection and of the density constraint.
 """
 
 from collections.abc import Callable
@@ -19,6 +19,7 @@ from viscoil.bench.block import edges
 FRAMES = 5  # measured per row; the best counts
 SETTLING = 6  # frames before projections are compared: the cube has to be slumping
 SPACING = 0.01  # [m]
+NEVER = 1e-30  # residual, relative to its start, that conjugate gradients do not come to; to 1e-7 the waffle takes 11 of 40
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ LOADS = [
 ]
 
 
-def scene(load: Load, projection: str = "cg", density: int | None = None, tolerance: float = 1e-7) -> Any:
+def scene(load: Load, projection: str = "cg", density: int | None = None, tolerance: float = NEVER) -> Any:
     """A cube on a table."""
     from viscoil.scene.schema import Scene
 
@@ -108,6 +109,7 @@ def measure(load: Load, device: str, threads: int | None, projection: str = "cg"
         "name": load.name, "particles": sim.world.count, "projection": projection, "steps": load.steps,
         "iterations": f"{load.iterations} + {density or load.density}", "neighbours": neighbours, "seconds": seconds,
         "median": float(np.median(taken)), "run": run,
+        "made": numbers["velocity_iterations"] / (FRAMES * load.steps * load.iterations),
         "wanted": load.wanted, "paper": load.paper, "bytes": moved, "stages": stages,
         "rate": sim.world.count * load.steps * (load.iterations + (density or load.density)) / seconds, **numbers,
     }  # fmt: skip
