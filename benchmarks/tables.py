@@ -131,7 +131,7 @@ def pictures(results: Results) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 BLOCKS: dict[str, Callable[[Results], str]] = {
-    "pbf": each("stages", lambda result: [report.stage_table(result, "pbf")]),
+    "pbf": each("stages", lambda result: [report.stage_table(result, "pbf")], True),
     "stages": each("stages", _of_solvers),
     "roofline": each("stages", lambda result: [report.roofline_table(result), report.copy_table(result)], True),
     "memory": each("stages", lambda result: [report.memory_table(result)], True),
