@@ -28,7 +28,7 @@ from viscoil.sph.neighbors import (
     team_vector,
     turns,
 )
-from viscoil.sph.records import Records, aligned, apart, begin_at, bits_of, digits_of, here, record_at, unit_of, velocity_in
+from viscoil.sph.records import Records, begin_at, digits_of, other_of, own_of, unit_of
 from viscoil.sph.smoothing import cubic_gradient, cubic_steepness
 
 
@@ -130,17 +130,14 @@ def divergence_by_records(
     total = 0.0
     begin = begin_at(r, half)
     digits = digits_of(r)
-    own = bits_of(record_at(r, begin, i))
-    xi = here(aligned(own[0], own[1]))
-    ui = velocity_in(own[2], own[3], digits)
+    xi, ui = own_of(r, begin, i, digits)
     some = fetch_first(near, i, count, member, team)
     for turn in range(turns(count, team)):
         ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
-            other = bits_of(record_at(r, begin, some[lane]))
-            d = apart(xi, aligned(other[0], other[1]), digits)
+            d, uj = other_of(xi, r, begin, some[lane], digits)
             slope, _r, _inverse = cubic_steepness(d.dot(d), 0.25)
-            total += slope * d.dot(velocity_in(other[2], other[3], digits) - ui)
+            total += slope * d.dot(uj - ui)
         some = ahead
     return volume * (48.0 / qd.math.pi) / (h * h * h * h * h) * unit_of(h) * team_sum(total, team)
 
@@ -154,9 +151,7 @@ def friction_by_records(
     total = vec3(0.0)
     begin = begin_at(r, half)
     digits = digits_of(r)
-    own = bits_of(record_at(r, begin, i))
-    xi = here(aligned(own[0], own[1]))
-    ui = velocity_in(own[2], own[3], digits)
+    xi, ui = own_of(r, begin, i, digits)
     unit = unit_of(h)
     q = bulk[i]
     nu = viscosity[i]
@@ -166,12 +161,11 @@ def friction_by_records(
         ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
             j = some[lane]
-            other = bits_of(record_at(r, begin, j))
-            d = apart(xi, aligned(other[0], other[1]), digits)
+            d, uj = other_of(xi, r, begin, j, digits)
             slope, _r, inverse = cubic_steepness(d.dot(d), 0.25)
             if qd.static(not even):
                 rub = 0.5 * c * _both(nu, viscosity[j]) / unit
-            pair = rub * d.dot(ui - velocity_in(other[2], other[3], digits)) * (inverse * inverse)
+            pair = rub * d.dot(ui - uj) * (inverse * inverse)
             total += (slope * (pair + q + bulk[j])) * d
         some = ahead
     return volume * (48.0 / qd.math.pi) / (h * h * h * h * h) * unit * team_vector(total, team)

@@ -339,3 +339,17 @@ def bits_of(four: vec4):
     return uvec4(
         qd.bit_cast(four[0], qd.u32), qd.bit_cast(four[1], qd.u32), qd.bit_cast(four[2], qd.u32), qd.bit_cast(four[3], qd.u32)
     )
+
+
+@qd.func
+def own_of(r: Records, begin: qd.u64, i: qd.i32, digits: qd.u32):
+    """(place that others are seen from, velocity) of record i of a half; ``begin``, ``digits``: begin_at, digits_of."""
+    bits = bits_of(record_at(r, begin, i))
+    return here(aligned(bits[0], bits[1])), velocity_in(bits[2], bits[3], digits)
+
+
+@qd.func
+def other_of(own, r: Records, begin: qd.u64, j: qd.i32, digits: qd.u32):
+    """(x_i − x_j in units of :func:`unit_of` (h), velocity) of record j, seen from a place of :func:`own_of`."""
+    bits = bits_of(record_at(r, begin, j))
+    return apart(own, aligned(bits[0], bits[1]), digits), velocity_in(bits[2], bits[3], digits)

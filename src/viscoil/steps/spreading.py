@@ -18,20 +18,7 @@ import quadrants as qd
 from viscoil.constraints.conformation import Substances
 from viscoil.particles import Floats, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, fetch_first, fetch_next, lanes, separation, turns
-from viscoil.sph.records import (
-    Records,
-    aligned,
-    apart,
-    begin_at,
-    bits_of,
-    digits_of,
-    here,
-    put_place,
-    put_velocity,
-    record_at,
-    unit_of,
-    velocity_in,
-)
+from viscoil.sph.records import Records, begin_at, digits_of, other_of, own_of, put_place, put_velocity, unit_of
 from viscoil.sph.smoothing import cubic_gradient, cubic_steepness
 from viscoil.steps.integrate import wrapped
 
@@ -105,9 +92,7 @@ def spread_by_records(
             total = 0.0
             begin = begin_at(records, 0)
             digits = digits_of(records)
-            own = bits_of(record_at(records, begin, i))
-            xi = here(aligned(own[0], own[1]))
-            ui = velocity_in(own[2], own[3], digits)
+            xi, ui = own_of(records, begin, i, digits)
             unit = unit_of(h)
             closer = unit / (1.5 * spacing)
             count = near.count[i]
@@ -115,12 +100,11 @@ def spread_by_records(
             for turn in range(turns(count, 1)):
                 ahead = fetch_next(near, i, count, turn, 0, 1)
                 for lane in qd.static(range(lanes())):
-                    other = bits_of(record_at(records, begin, some[lane]))
-                    d = apart(xi, aligned(other[0], other[1]), digits)
+                    d, uj = other_of(xi, records, begin, some[lane], digits)
                     g, r, inverse = cubic_steepness(d.dot(d), 274877.906944)  # 1e-6 h²
                     g = qd.select(some[lane] == i, 0.0, g)
                     inward += g * d
-                    rate = d.dot(ui - velocity_in(other[2], other[3], digits)) * inverse
+                    rate = d.dot(ui - uj) * inverse
                     stretch -= g * inverse * (rate * rate)
                     total -= g * r
                     near_by = qd.max(1.0 - closer * r, 0.0)

@@ -7,7 +7,7 @@ import quadrants as qd
 
 from viscoil.particles import Ints, Particles, Vectors, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, fetch_first, fetch_next, lanes, separation, turns
-from viscoil.sph.records import Records, aligned, apart, begin_at, bits_of, digits_of, here, record_at, velocity_in
+from viscoil.sph.records import Records, begin_at, digits_of, other_of, own_of
 from viscoil.sph.smoothing import poly6
 from viscoil.steps.integrate import wrapped
 
@@ -61,18 +61,15 @@ def xsph_by_records(
         if p.inverse_mass[i] > 0.0:
             begin = begin_at(r, 1 - half[0])
             digits = digits_of(r)
-            own = bits_of(record_at(r, begin, i))
-            xi = here(aligned(own[0], own[1]))
-            vi = velocity_in(own[2], own[3], digits)
+            xi, vi = own_of(r, begin, i, digits)
             count = near.count[i]
             some = fetch_first(near, i, count, 0, 1)
             for turn in range(turns(count, 1)):
                 ahead = fetch_next(near, i, count, turn, 0, 1)
                 for lane in qd.static(range(lanes())):
-                    other = bits_of(record_at(r, begin, some[lane]))
-                    d = apart(xi, aligned(other[0], other[1]), digits)
+                    d, vj = other_of(xi, r, begin, some[lane], digits)
                     near_by = qd.max(1.0 - 3.637978807091713e-12 * d.dot(d), 0.0)  # 1 − q², of poly6
-                    change += near_by * near_by * near_by * (velocity_in(other[2], other[3], digits) - vi)
+                    change += near_by * near_by * near_by * (vj - vi)
                 some = ahead
             change *= poly6(0.0, support)
         p.velocity[i] = velocity[i] + strength * p.volume[i] * change
