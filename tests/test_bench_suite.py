@@ -249,6 +249,11 @@ def test_the_papers_loads_are_measured(monkeypatch, tmp_path):
     assert list(rows["Dam Break"]["split"]) == list(rows["Dam Break"]["published_split"]) == list(paper.CATEGORIES)
     assert rows["interactive"]["met"] is False and rows["interactive"]["unit"] == "frame"
     assert rows["1m, springs"]["asked"] == pytest.approx(0.006)
+    assert rows["interactive"]["made"] == 1 and not any("were made" in note for note in found["notes"])
+    measure = conformation.measure
+    monkeypatch.setattr(conformation, "measure", lambda *arguments: measure(*arguments) | {"made": 0.28})
+    noted = papers.main(["interactive"], "cpu")["notes"]
+    assert "interactive: 28% of the iterations of the velocity projection were made" in noted
 
 
 def test_loops_are_timed_one_by_one(tmp_path):
@@ -408,6 +413,21 @@ def test_the_documents_tables_are_up_to_date(tables):
 def test_pictures_of_the_documents_are_there(tables):
     for name, _, _ in tables.pictures(tables.read(ROOT / "benchmarks" / "results")):
         assert (ROOT / "docs" / "performance" / name).exists()
+
+
+def test_cost_by_size_is_told_per_iteration(tables):
+    """Of frames of several steps, of rates, of methods that do not iterate, and of sizes; small before large."""
+    known = {"solver": "dcpbd", "name": "some", "unit": "frame", "work": "3 × (8 + 8)", "particles": 1000, "value": 0.0024}
+    rate = {"solver": "pbf", "name": "a million", "unit": "rate", "work": "4 iterations", "particles": 10, "value": 2e9}
+    alone, cake = rate | {"name": "a million, iterations alone"}, known | {"name": "cake"}
+    springs = known | {"solver": "pvfs", "unit": "step", "work": "41 springs each", "value": 0.002}
+    size = {"what": "sizes", "solver": "pbf", "particles": 5, "step_ms": 1e-4, "cost_ns": 5.0}
+    results = [
+        {"kind": "papers", "rows": [known, rate, alone, cake, springs]},
+        {"kind": "scaling", "rows": [size, {"what": "threads", "solver": "pbf"}]},
+    ]
+    found = [(solver, n, each, round(cost, 6)) for solver, n, _, each, cost in tables.growth.points(results)]
+    assert found == [("dcpbd", 1000, 16, 50.0), ("pbf", 5, 4, 5.0), ("pbf", 10, 4, 0.5), ("pvfs", 1000, 1, 2000.0)]
 
 
 def test_tables_are_written_between_the_markers(tables, written, tmp_path, capsys):

@@ -80,7 +80,8 @@ DCPBD = (
     Pass("velocity", "velocities", "p.inverse_mass p.position s.predicted v.free v.u", "v.u"),
     Pass("velocity", "conformation", "p.inverse_mass p.material v.u s.predicted s.inverse p.conformation l.count",
          "p.conformation", lists=1),
-    Pass("velocity", "spread", "p.inverse_mass p.material v.u s.predicted l.count", "p.velocity p.position", lists=1),
+    Pass("velocity", "pair up", "{paired}", "{one}"),
+    Pass("velocity", "spread", "p.inverse_mass p.material v.u s.predicted {one} l.count", "p.velocity p.position", lists=1),
 )  # fmt: skip
 PVFS_AT_ONCE = (
     Pass("integrate", "predict", "p.position p.velocity p.inverse_mass p.id", "s.before s.velocity s.shift s.x s.rank s.where"),
@@ -170,13 +171,13 @@ def _places(sim: Any) -> dict[str, str]:
 def _moves(sim: Any) -> dict[str, str]:
     """What the velocity projection reads and writes of a particle."""
     if not sim.world.packed or sim.world.solids.coupled:
-        empty = dict.fromkeys(("moves", "both", "half", "again", "one", "looked_up"), "")
+        empty = dict.fromkeys(("moves", "both", "half", "again", "one", "looked_up", "paired"), "")
         return {"moving": "v.u s.predicted", "searching": "v.search s.predicted", "rubbing": "v.viscosity v.bulk", **empty}
     one = "s.records.words s.records.words"
     return {
         "moves": "s.predicted v.u v.viscosity", "both": f"{one} {one}", "half": "s.records.words",
         "again": "v.search v.viscosity", "one": one, "moving": f"{one} {one}", "searching": f"{one} {one}", "rubbing": "",
-        "looked_up": "v.search",
+        "looked_up": "v.search", "paired": "s.predicted v.u",
     }  # fmt: skip
 
 

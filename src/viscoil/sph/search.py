@@ -114,7 +114,7 @@ class Neighbors:
         """Room for ``capacity`` particles."""
         self.capacity = capacity
         gpu = backend.current().is_gpu
-        plain = 1 if self.recorded else capacity
+        streamed = 1 if self.recorded else capacity
         self.split, pieces = pieces_of(capacity, self._width, gpu, self.may_split)
         self.list = NeighborList(
             count=allocate_array(qd.i32, capacity),
@@ -136,9 +136,9 @@ class Neighbors:
             partial=allocate_array(qd.u32, self._table // 128 + 1024),
             sorted_id=allocate_array(qd.i32, capacity),
             order=allocate_array(qd.i32, capacity),
-            sorted_x=allocate_array(qd.f32, plain),
-            sorted_y=allocate_array(qd.f32, plain),
-            sorted_z=allocate_array(qd.f32, plain),
+            sorted_x=allocate_array(qd.f32, streamed),
+            sorted_y=allocate_array(qd.f32, streamed),
+            sorted_z=allocate_array(qd.f32, streamed),
             sorted=allocate_records(capacity + SPARE if self.recorded else 1),
         )
 
