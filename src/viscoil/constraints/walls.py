@@ -17,7 +17,7 @@ half-space is (16 share(q) − share(2q))/15. Poly6 borrows the half-space of Sp
 import quadrants as qd
 
 from viscoil.particles import Floats, Particles, Vectors, vec3
-from viscoil.solids.sdf import Parts, Solids, distance, normal
+from viscoil.solids.sdf import Parts, Solids, among, distance, is_vessel, normal
 
 
 @qd.func
@@ -72,25 +72,27 @@ def wall_density(x: vec3, h: qd.f32, number: qd.i32, solids: Solids, parts: Part
         if solids.wall[solid] > 0.0:
             local = solids.rotation[solid].transpose() @ (x - solids.position[solid])
             if local.norm() < solids.bound[solid] + h:
-                first = solids.first[solid]
-                if solids.sign[solid] < 0.0 and solids.last[solid] == first + 1 and parts.kind[first] == 1:
-                    # A box to be filled: up to three of its six faces are near at once.
-                    q = parts.rotation[first].transpose() @ (local - parts.centre[first])
-                    turn = solids.rotation[solid] @ parts.rotation[first]
-                    for axis in qd.static(range(3)):
-                        half = parts.size[4 * first + axis]
-                        n = vec3(turn[0, axis], turn[1, axis], turn[2, axis])
-                        if half - q[axis] < h:
-                            left, gradient = beside(left, gradient, half - q[axis], -n, h, solids.wall[solid], 1.0, kernel)
-                        if half + q[axis] < h:
-                            left, gradient = beside(left, gradient, half + q[axis], n, h, solids.wall[solid], 1.0, kernel)
-                else:
-                    phi = distance(solid, local, solids, parts)
-                    if phi < h:
-                        n = solids.rotation[solid] @ normal(solid, local, 0.02 * h, solids, parts)
-                        # A body that fluid can move fills space, but pushes by contact alone, where impulses are counted.
-                        push = qd.select(solids.body[solid] < 0, 1.0, 0.0)
-                        left, gradient = beside(left, gradient, phi, n, h, solids.wall[solid], push, kernel)
+                vessel = is_vessel(solid, solids, parts)
+                if qd.static(among(parts.shapes, "vessel")):  # noqa: SIM102 (decided when compiled)
+                    if vessel:  # up to three of its six faces are near at once
+                        first = solids.first[solid]
+                        q = parts.rotation[first].transpose() @ (local - parts.centre[first])
+                        turn = solids.rotation[solid] @ parts.rotation[first]
+                        for axis in qd.static(range(3)):
+                            half = parts.size[4 * first + axis]
+                            n = vec3(turn[0, axis], turn[1, axis], turn[2, axis])
+                            if half - q[axis] < h:
+                                left, gradient = beside(left, gradient, half - q[axis], -n, h, solids.wall[solid], 1.0, kernel)
+                            if half + q[axis] < h:
+                                left, gradient = beside(left, gradient, half + q[axis], n, h, solids.wall[solid], 1.0, kernel)
+                if qd.static(among(parts.shapes, "other")):  # noqa: SIM102
+                    if not vessel:
+                        phi = distance(solid, local, solids, parts)
+                        if phi < h:
+                            n = solids.rotation[solid] @ normal(solid, local, 0.02 * h, solids, parts)
+                            # A body that fluid can move fills space, but pushes by contact alone, where impulses are counted.
+                            push = qd.select(solids.body[solid] < 0, 1.0, 0.0)
+                            left, gradient = beside(left, gradient, phi, n, h, solids.wall[solid], push, kernel)
     return 1.0 - left, gradient
 
 
@@ -159,33 +161,36 @@ def wall_motion_with_bodies(
         if solids.wall[solid] > 0.0:
             local = solids.rotation0[solid].transpose() @ (x - solids.position0[solid])
             if local.norm() < solids.bound[solid] + h:
-                first = solids.first[solid]
+                vessel = is_vessel(solid, solids, parts)
                 before = left
                 gradient0 = gradient
                 weight0 = weight
                 told = 1.0
                 if qd.static(coupled):
                     told = qd.select(solids.body[solid] < 0, 1.0, 0.0)
-                if solids.sign[solid] < 0.0 and solids.last[solid] == first + 1 and parts.kind[first] == 1:
-                    q = parts.rotation[first].transpose() @ (local - parts.centre[first])
-                    turn = solids.rotation0[solid] @ parts.rotation[first]
-                    for axis in qd.static(range(3)):
-                        direction = vec3(turn[0, axis], turn[1, axis], turn[2, axis])
-                        for opposite in range(2):  # a loop, not two more copies: kernels compile faster
-                            side = 1.0 - 2.0 * opposite
-                            phi = parts.size[4 * first + axis] - side * q[axis]
-                            if phi < h:
-                                left, gradient, flux, weight, carried, grip = _beside_moving(
-                                    left, gradient, flux, weight, carried, grip, x, phi, -side * direction, h, dt,
-                                    solid, told, solids, kernel,
-                                )  # fmt: skip
-                else:
-                    phi = distance(solid, local, solids, parts)
-                    if phi < h:
-                        n = solids.rotation0[solid] @ normal(solid, local, 0.02 * h, solids, parts)
-                        left, gradient, flux, weight, carried, grip = _beside_moving(
-                            left, gradient, flux, weight, carried, grip, x, phi, n, h, dt, solid, told, solids, kernel
-                        )
+                if qd.static(among(parts.shapes, "vessel")):  # noqa: SIM102 (decided when compiled)
+                    if vessel:
+                        first = solids.first[solid]
+                        q = parts.rotation[first].transpose() @ (local - parts.centre[first])
+                        turn = solids.rotation0[solid] @ parts.rotation[first]
+                        for axis in qd.static(range(3)):
+                            direction = vec3(turn[0, axis], turn[1, axis], turn[2, axis])
+                            for opposite in range(2):  # a loop, not two more copies: kernels compile faster
+                                side = 1.0 - 2.0 * opposite
+                                phi = parts.size[4 * first + axis] - side * q[axis]
+                                if phi < h:
+                                    left, gradient, flux, weight, carried, grip = _beside_moving(
+                                        left, gradient, flux, weight, carried, grip, x, phi, -side * direction, h, dt,
+                                        solid, told, solids, kernel,
+                                    )  # fmt: skip
+                if qd.static(among(parts.shapes, "other")):  # noqa: SIM102
+                    if not vessel:
+                        phi = distance(solid, local, solids, parts)
+                        if phi < h:
+                            n = solids.rotation0[solid] @ normal(solid, local, 0.02 * h, solids, parts)
+                            left, gradient, flux, weight, carried, grip = _beside_moving(
+                                left, gradient, flux, weight, carried, grip, x, phi, n, h, dt, solid, told, solids, kernel
+                            )
                 if qd.static(coupled):
                     # What the solid changed: all that was there before lost the same factor.
                     keep = qd.select(before > 1e-12, left / before, 1.0)

@@ -5,6 +5,7 @@
 
 import itertools
 import math
+import os
 from bisect import bisect_right
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import quadrants as qd
 
 from viscoil import backend, transfer
-from viscoil.errors import SceneError
+from viscoil.errors import DeviceError, SceneError
 from viscoil.particles import allocate_array, mat3, vec3
 from viscoil.solids import sdf
 from viscoil.solids.coupling import BodySet, nobody
@@ -137,6 +138,23 @@ def _grids(rows: list[_Rows]) -> tuple[np.ndarray, np.ndarray]:
     return np.array(nodes, np.int32).reshape(-1), np.concatenate(kept) if kept else np.zeros(0, np.float32)
 
 
+def _shapes(rows: list[_Rows], container: list[bool]) -> int:
+    """``sdf.Parts.shapes``: what there is on a GPU, everything on a CPU. ``VISCOIL_SHAPES`` asks for "present" or "all"."""
+    asked = os.environ.get("VISCOIL_SHAPES", "").strip()
+    if asked not in ("", "present", "all"):
+        raise DeviceError(f"VISCOIL_SHAPES: expected present or all; got '{asked}'")
+    if (asked or ("all" if backend.current().device == "cpu" else "present")) == "all":
+        return sdf.EVERYTHING
+    shapes = 0
+    for row, filled in zip(rows, container, strict=True):
+        for kind in row.kind:
+            shapes |= 1 << kind
+        if len(row.kind) > 1:
+            shapes |= sdf.bit("compound")
+        shapes |= sdf.bit("vessel") if filled and row.kind == [sdf.KINDS["box"]] else sdf.bit("other")
+    return shapes
+
+
 def _device(kind: Any, values: np.ndarray) -> Any:
     array = allocate_array(kind, len(values))
     if len(values):
@@ -205,6 +223,7 @@ class SolidSet:
             centre=_device(vec3, np.array([c for r in rows for c in r.centre], np.float32).reshape(-1, 3)),
             nodes=_device(qd.i32, nodes),
             grid=_device(qd.f32, grid),
+            shapes=_shapes(rows, [solid.container for solid in self.solids]),
         )
         self.device = sdf.Solids(
             first=_device(qd.i32, np.array(first, np.int32)),

@@ -2,16 +2,47 @@
 
 A solid is a list of parts; its distance is the (smooth) minimum over them, or the negative of that for a container.
 All formulas are written for a shape at the origin with y as its axis; parts carry their own rotation and centre.
+
+Every kernel that asks for a distance holds all formulas, wherever it asks. On a GPU that is a hundred kilobytes of machine code
+for the contact of a few particles with a box, and fetching it takes longer than what it does. So kernels know, as a constant,
+which shapes there are (``Parts.shapes``), and hold the formulas of those. A CPU's kernels hold all: there a new set of shapes
+would cost more seconds of compiling than it ever saves.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import quadrants as qd
+from quadrants.lang._fast_caching import FIELD_METADATA_CACHE_VALUE
 
 from viscoil.particles import Floats, Ints, Longs, Matrices, Vectors, vec3
 
 KINDS = {"plane": 0, "box": 1, "sphere": 2, "capsule": 3, "cylinder": 4, "cone": 5, "funnel": 6, "torus": 7, "bowl": 8,
          "mesh": 9, "cup": 10}  # fmt: skip
+TRAITS = {
+    **KINDS,
+    "compound": 11,  # some solid has several parts
+    "vessel": 12,  # some solid is one box to be filled
+    "other": 13,  # some solid is not
+}
+EVERYTHING = (1 << len(TRAITS)) - 1
+KNOWN_NORMAL = ("plane", "box", "sphere")  # what has one when it is a solid by itself
+
+
+def bit(trait: str) -> int:
+    """Of a trait in ``Parts.shapes``."""
+    return 1 << TRAITS[trait]
+
+
+def among(shapes: int, *traits: str) -> bool:
+    """Whether any of the traits is there; for ``qd.static``."""
+    return any(shapes & bit(trait) for trait in traits)
+
+
+def normals_known(shapes: int) -> str:
+    """Of which solids formulas know the normal: "all", "some" or "none"; for ``qd.static``."""
+    if not among(shapes, *KNOWN_NORMAL):
+        return "none"
+    return "some" if among(shapes, "compound", *(kind for kind in KINDS if kind not in KNOWN_NORMAL)) else "all"
 
 
 @dataclass(frozen=True)
@@ -24,6 +55,8 @@ class Parts:
     centre: Vectors  # [part] in the solid's frame [m]
     nodes: Ints  # [4 part] of a mesh: where its grid begins in ``grid``, and the numbers of nodes along x, y, z
     grid: Floats  # φ [m] at the nodes of all meshes' grids, z runs fastest
+    # What there is: a bit for each of TRAITS; a constant of kernels, which the memory of compiled ones is told of.
+    shapes: qd.template() = field(metadata={FIELD_METADATA_CACHE_VALUE: True})
 
 
 @dataclass(frozen=True)
@@ -171,41 +204,67 @@ def part_distance(part: qd.i32, point: vec3, parts: Parts) -> qd.f32:
     rho = qd.sqrt(q[0] * q[0] + q[2] * q[2])
     kind = parts.kind[part]
     phi = q[1]
-    if kind == 1:
-        phi = box(q, a, b, c, d)
-    elif kind == 2:
-        phi = q.norm() - a
-    elif kind == 3:
-        phi = capsule(q, a, b)
-    elif kind == 4:
-        phi = cylinder(rho, q[1], a, b)
-    elif kind == 5:
-        phi = cone(rho, q[1], a, b, c)
-    elif kind == 6:
-        phi = funnel(rho, q[1], a, b, c, d)
-    elif kind == 7:
-        phi = qd.sqrt((rho - a) ** 2 + q[1] * q[1]) - b
-    elif kind == 8:  # the lengths are those of the rim: its radius, the bowl's height, the ball's radius
-        phi = bowl(rho, q[1] + 0.5 * b - c, a, c, b - c, d)
-    elif kind == 9:
-        phi = mesh(q, part, parts)
-    elif kind == 10:
-        phi = cup(rho, q[1], a, b, c, d)
+    if qd.static(among(parts.shapes, "box")):  # noqa: SIM102 (decided when compiled, as all of them)
+        if kind == 1:
+            phi = box(q, a, b, c, d)
+    if qd.static(among(parts.shapes, "sphere")):  # noqa: SIM102
+        if kind == 2:
+            phi = q.norm() - a
+    if qd.static(among(parts.shapes, "capsule")):  # noqa: SIM102
+        if kind == 3:
+            phi = capsule(q, a, b)
+    if qd.static(among(parts.shapes, "cylinder")):  # noqa: SIM102
+        if kind == 4:
+            phi = cylinder(rho, q[1], a, b)
+    if qd.static(among(parts.shapes, "cone")):  # noqa: SIM102
+        if kind == 5:
+            phi = cone(rho, q[1], a, b, c)
+    if qd.static(among(parts.shapes, "funnel")):  # noqa: SIM102
+        if kind == 6:
+            phi = funnel(rho, q[1], a, b, c, d)
+    if qd.static(among(parts.shapes, "torus")):  # noqa: SIM102
+        if kind == 7:
+            phi = qd.sqrt((rho - a) ** 2 + q[1] * q[1]) - b
+    if qd.static(among(parts.shapes, "bowl")):  # noqa: SIM102
+        if kind == 8:  # the lengths are those of the rim: its radius, the bowl's height, the ball's radius
+            phi = bowl(rho, q[1] + 0.5 * b - c, a, c, b - c, d)
+    if qd.static(among(parts.shapes, "mesh")):  # noqa: SIM102
+        if kind == 9:
+            phi = mesh(q, part, parts)
+    if qd.static(among(parts.shapes, "cup")):  # noqa: SIM102
+        if kind == 10:
+            phi = cup(rho, q[1], a, b, c, d)
     return phi
+
+
+@qd.func
+def is_vessel(solid: qd.i32, solids: Solids, parts: Parts) -> bool:
+    """Whether a solid is one box to be filled."""
+    result = False
+    if qd.static(among(parts.shapes, "vessel")):
+        if qd.static(among(parts.shapes, "other")):
+            first = solids.first[solid]
+            result = solids.sign[solid] < 0.0 and solids.last[solid] == first + 1 and parts.kind[first] == 1
+        else:
+            result = True
+    return result
 
 
 @qd.func
 def distance(solid: qd.i32, point: vec3, solids: Solids, parts: Parts) -> qd.f32:
     """φ of a solid at a point of its own frame: the minimum over its parts, blended within ``blend`` metres."""
     phi = 1e30
-    blend = solids.blend[solid]
-    for part in range(solids.first[solid], solids.last[solid]):
-        other = part_distance(part, point, parts)
-        overlap = 0.0
-        if blend > 0.0:
-            overlap = qd.max(blend - qd.abs(phi - other), 0.0)
-            overlap = 0.25 * overlap * overlap / blend
-        phi = qd.min(phi, other) - overlap
+    if qd.static(among(parts.shapes, "compound")):
+        blend = solids.blend[solid]
+        for part in range(solids.first[solid], solids.last[solid]):
+            other = part_distance(part, point, parts)
+            overlap = 0.0
+            if blend > 0.0:
+                overlap = qd.max(blend - qd.abs(phi - other), 0.0)
+                overlap = 0.25 * overlap * overlap / blend
+            phi = qd.min(phi, other) - overlap
+    else:
+        phi = part_distance(solids.first[solid], point, parts)
     return solids.sign[solid] * phi + solids.erosion[solid]
 
 
@@ -243,20 +302,37 @@ def _measured_normal(solid: qd.i32, point: vec3, step: qd.f32, solids: Solids, p
 def normal(solid: qd.i32, point: vec3, step: qd.f32, solids: Solids, parts: Parts) -> vec3:
     """∇φ, normalised. Of a plane, a box or a ball by itself it is known, of everything else measured over ±``step``."""
     result = vec3(0.0, 1.0, 0.0)
-    first = solids.first[solid]
-    kind = parts.kind[first]
-    if solids.last[solid] == first + 1 and kind <= 2:
-        q = parts.rotation[first].transpose() @ (point - parts.centre[first])
-        n = result
-        if kind == 1:
-            at = 4 * first
-            n = _box_normal(q, parts.size[at], parts.size[at + 1], parts.size[at + 2], parts.size[at + 3])
-        elif kind == 2 and q.norm() > 0.0:
-            n = q.normalized()
-        result = solids.sign[solid] * (parts.rotation[first] @ n)
+    if qd.static(normals_known(parts.shapes) == "all"):
+        result = _known_normal(solid, point, solids, parts)
+    elif qd.static(normals_known(parts.shapes) == "none"):
+        result = _measured_normal(solid, point, step, solids, parts)
+    elif _has_formula(solid, solids, parts):
+        result = _known_normal(solid, point, solids, parts)
     else:
         result = _measured_normal(solid, point, step, solids, parts)
     return result
+
+
+@qd.func
+def _has_formula(solid: qd.i32, solids: Solids, parts: Parts) -> bool:
+    """Whether a solid is a plane, a box or a ball by itself."""
+    first = solids.first[solid]
+    return solids.last[solid] == first + 1 and parts.kind[first] <= 2
+
+
+@qd.func
+def _known_normal(solid: qd.i32, point: vec3, solids: Solids, parts: Parts) -> vec3:
+    """∇φ of a plane, a box or a ball."""
+    first = solids.first[solid]
+    kind = parts.kind[first]
+    q = parts.rotation[first].transpose() @ (point - parts.centre[first])
+    n = vec3(0.0, 1.0, 0.0)
+    if kind == 1:
+        at = 4 * first
+        n = _box_normal(q, parts.size[at], parts.size[at + 1], parts.size[at + 2], parts.size[at + 3])
+    elif kind == 2 and q.norm() > 0.0:
+        n = q.normalized()
+    return solids.sign[solid] * (parts.rotation[first] @ n)
 
 
 @qd.kernel(fastcache=True)
