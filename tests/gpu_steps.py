@@ -48,15 +48,16 @@ def compile_in_a_hurry() -> None:
 
 def main(device: str, folder: str, *asked: str) -> None:
     from viscoil import backend
-    from viscoil.sph import search
+    from viscoil.sph import finding, search
 
     compile_in_a_hurry()
     backend.start(device)
-    most = search.MOST_ELEMENTS
+    most, baskets = search.MOST_ELEMENTS, finding.BASKETS
     for name in asked:
         method, _, variant = name.partition(":")
         os.environ["VISCOIL_STAYING"] = "1" if variant == "staying" else "0"
         os.environ["VISCOIL_TEAM"] = "8" if variant == "eight" else ""
+        finding.BASKETS = (12,) if variant == "spilling" else baskets  # lists longer than what is collected of them
         search.MOST_ELEMENTS = 20 * PARTICLES if variant == "torn" else most  # a list of several pieces
         np.savez(Path(folder) / f"{method}_{variant}.npz", **after(method, device))
 

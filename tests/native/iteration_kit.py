@@ -18,11 +18,11 @@ def _iterate(
     n = count[0]
     weigh(
         p, s.predicted, s.half, s.records, n, n, near, torus, c, s.clear, s.wall, s.wall_gradient, s.error, s.multiplier,
-        s.error, s.used, 1, kernel, True, True, False, True, False, False, False,
+        s.error, left, s.used, 1, kernel, True, True, False, True, False, False, False,
     )  # fmt: skip
     shift(
         p, s.predicted, s.half, s.records, n, n, near, torus, c, s.clear, s.wall_gradient, s.multiplier, left, s.used,
-        1, power, True, True, False, False, False, s.nearby, False,
+        1, power, True, True, False, False, False, False, s.nearby, False,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import pytest
 from kit import differences, lattice, make_particles, periodic_box, search
 from viscoil import backend, native
 from viscoil.errors import DeviceError, SceneError
-from viscoil.sph.finding import BASKETS, FEW, PARTING, RECORDED, STAGED, TORN, levels, parting, recorded, spills, staged, torn
+from viscoil.sph.finding import FEW, PARTING, RECORDED, TORN, collected, levels, parting, recorded, spills, staged, torn
 from viscoil.sph.search import CELLS_PER_PARTICLE, Neighbors, list_width, pieces_of, team_size
 from viscoil.transfer import read
 
@@ -262,8 +262,8 @@ def test_few_particles_change_nothing_else_about_a_search(few):
         assert not recorded(depth + few) and not parting(depth + few) and not torn(depth + few) and not staged(depth + few)
         for apart in (0, PARTING):
             for form in (RECORDED, TORN):
-                for basket in (0, *BASKETS, BASKETS[-1] + 1):
-                    number = depth + apart + form + STAGED * basket + few
+                for width in (0, 28, 44, 48, 60, 76, 80, 92, 100, 120):
+                    number = depth + apart + form + (collected(width) if width else 0) + few
                     assert levels(number) == depth and recorded(number) and parting(number) == bool(apart)
-                    assert torn(number) == (form == TORN) and staged(number) == min(basket, BASKETS[-1])
-                    assert spills(number) == (basket > BASKETS[-1])
+                    assert torn(number) == (form == TORN) and staged(number) in ((44, 76, 92) if width else (0,))
+                    assert spills(number) == (width > max(staged(number), 0) > 0) and 128 * 4 * (staged(number) + 4) <= 48 * 1024

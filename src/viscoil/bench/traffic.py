@@ -38,9 +38,9 @@ SEARCH = (
     Pass("neighbours", "list", "c.order c.cell {sorted} p.inverse_mass", "l.count", lists=1),
 )
 DENSITY = (  # density_iteration.py; what solids say concerns few
-    Pass("solve", "weigh", "p.inverse_mass p.volume {place} s.clear {momentum} l.count", "s.multiplier {noted} {momentum}",
+    Pass("solve", "weigh", "p.inverse_mass {volume} {place} s.clear {momentum} l.count", "{noted} {momentum}",
          "iterations", 1),
-    Pass("solve", "shift", "p.inverse_mass p.volume {place} s.clear {own} l.count", "s.predicted {packed} s.clear",
+    Pass("solve", "shift", "p.inverse_mass {volume} {place} s.clear {own} l.count", "{moved} s.clear",
          "iterations", 1),
     Pass("solve", "touch", "s.clear", "", "iterations"),
 )  # fmt: skip
@@ -68,11 +68,11 @@ DCPBD = (
     Pass("project", "search", "{again}", "{one}", "rounds"),
     Pass("project", "bulk", "p.inverse_mass p.material p.volume v.viscosity {searching} l.count", "v.bulk {half}",
          "velocity_iterations", 1),
-    Pass("project", "images", "p.inverse_mass p.volume {rubbing} {searching} {looked_up} l.count", "v.image",
+    Pass("project", "images", "p.inverse_mass p.volume {rubbing} {searching} l.count", "v.image",
          "velocity_iterations", 1),
     Pass("project", "advance",
-         "p.inverse_mass v.search v.direction v.image v.direction_image v.residual v.u v.normal v.held",
-         "v.u v.direction v.direction_image v.residual v.search {one}", "velocity_iterations"),
+         "p.inverse_mass {search} v.direction v.image v.direction_image v.residual v.u v.held",
+         "v.u v.direction v.direction_image v.residual {search}", "velocity_iterations"),
     Pass("project", "settle", "p.inverse_mass p.cluster v.u v.residual v.normal v.held v.free p.position s.predicted s.clear",
          "v.free s.clear s.predicted {packed}"),
     Pass("project", "walls", "s.clear"),
@@ -163,21 +163,24 @@ def _sorted(sim: Any) -> dict[str, str]:
 def _places(sim: Any) -> dict[str, str]:
     """What density iterations read and write of a particle."""
     if not sim.world.packs_places(len(sim.world.clusters)):
-        return {"place": "s.predicted", "own": "s.multiplier", "noted": "", "packed": ""}
+        found = {"volume": "p.volume", "place": "s.predicted", "own": "s.multiplier", "noted": "s.multiplier"}
+        return {**found, "moved": "s.predicted", "packed": ""}
     word = "s.records.words"
-    return {"place": f"{word} {word}", "own": "", "noted": word, "packed": f"{word} {word}"}
+    found = {"volume": "", "place": f"{word} {word}", "own": "", "noted": word}
+    return {**found, "moved": f"{word} {word}", "packed": f"{word} {word}"}
 
 
 def _moves(sim: Any) -> dict[str, str]:
     """What the velocity projection reads and writes of a particle."""
     if not sim.world.packed or sim.world.solids.coupled:
-        empty = dict.fromkeys(("moves", "both", "half", "again", "one", "looked_up", "paired"), "")
-        return {"moving": "v.u s.predicted", "searching": "v.search s.predicted", "rubbing": "v.viscosity v.bulk", **empty}
+        empty = dict.fromkeys(("moves", "both", "half", "again", "one", "paired"), "")
+        found = {"moving": "v.u s.predicted", "searching": "v.search s.predicted", "search": "v.search"}
+        return {"rubbing": "v.viscosity v.bulk", **found, **empty}
     one = "s.records.words s.records.words"
     return {
         "moves": "s.predicted v.u v.viscosity", "both": f"{one} {one}", "half": "s.records.words",
         "again": "v.search v.viscosity", "one": one, "moving": f"{one} {one}", "searching": f"{one} {one}", "rubbing": "",
-        "looked_up": "v.search", "paired": "s.predicted v.u",
+        "search": "s.records.words", "paired": "s.predicted v.u",
     }  # fmt: skip
 
 

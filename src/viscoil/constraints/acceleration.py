@@ -75,13 +75,13 @@ def compiled_pace(numbers: dict[str, float], done: int) -> dict[str, float]:
 
 @qd.func
 def gather_momentum(
-    i: qd.i32, value: qd.f32, done: qd.i32, c: DensityNumbers, pressure: Floats, multiplier: Floats
+    i: qd.i32, value: qd.f32, last: qd.f32, done: qd.i32, c: DensityNumbers, pressure: Floats
 ) -> qd.f32:
-    """By how much Λ_i changes in this iteration; ``value`` is what Jacobi's would change it by, ``done`` how many there were.
+    """By how much Λ_i changes in this iteration; ``value`` is what Jacobi's would change it by, ``done`` how many there were,
+    ``last`` by how much it changed in the last of them; in the first, all that it is.
 
     ``pressure``, two numbers per particle: −Λ/Δt² [m²/s²] of the last step until the second iteration, which needs to know
-    what the first started from, then of this one; and −m/Δt². ``multiplier``: what Λ_i changed by in the last iteration; in
-    the first, all that it is.
+    what the first started from, then of this one; and −m/Δt².
     """
     mu, omega = pace(qd.cast(done + 1, qd.f32))
     lasting = pressure[2 * i + 1]
@@ -90,10 +90,9 @@ def gather_momentum(
         pressure[2 * i + 1] = lasting
     kept = -c.square[0] * pressure[2 * i]
     start = -c.warm[0] * c.square[0] * lasting
-    last = multiplier[i]
     before = qd.select(done == 0, start, qd.select(done == 1, last, kept))
-    last = qd.select(done == 0, 0.0, qd.select(done == 1, last - start, last))
-    after = qd.min(before + mu * last + omega * c.stride[0] * value, 0.0)
+    change = qd.select(done == 0, 0.0, qd.select(done == 1, last - start, last))
+    after = qd.min(before + mu * change + omega * c.stride[0] * value, 0.0)
     if done > 0:
         pressure[2 * i] = -after / c.square[0]
     return qd.select(done == 0, after, after - before)

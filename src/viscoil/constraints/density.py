@@ -211,8 +211,8 @@ def sums_by_spots(
 def multiplier_from(
     i: qd.i32, p: Particles, density: qd.f32, slopes: vec3, squares: qd.f32, wall: qd.f32, toward: vec3, c: DensityNumbers
 ):
-    """What :func:`multiplier_of` tells, from the sums of :func:`sums_by_records`."""
-    volume = p.volume[i]
+    """What :func:`multiplier_of` tells, from the sums of :func:`sums_by_records`. The one volume is read once, not by each."""
+    volume = p.volume[0]
     mobility = p.inverse_mass[i]
     gradient = toward + volume * slopes
     stiffness = mobility * (volume * volume * squares + gradient.dot(gradient))
@@ -355,7 +355,7 @@ def correction_by_records(
             weight = pair_weight(own[3], 1.0, other[3], 1.0, r2, h, repulsion, reference, power)
             total += weight * spiky_gradient(r2, h) * d
         some = ahead
-    return xi, own[3], p.volume[i] * team_vector(total, team)
+    return xi, own[3], p.volume[0] * team_vector(total, team)
 
 
 @qd.func(requires_top_level=True)

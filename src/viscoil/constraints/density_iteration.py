@@ -32,7 +32,7 @@ from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.clusters import Clusters, note_touch
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.records import Records, is_narrow, put_fourth, put_record, put_spot, record
+from viscoil.sph.records import Records, fourth, is_narrow, put_fourth, put_record, put_spot, record, vec4, vector_of
 from viscoil.sph.sums import block_size
 
 
@@ -42,6 +42,9 @@ def length_of(x: Vectors) -> qd.i32:
     return x.shape[0] // 2
 
 
+# What goes on between the passes of an iteration, beside the places: ``half`` has the half that holds the places, the half that
+# a shift reads, and whether this iteration is the last. Where places are in records (``packed``), and nobody else wants them
+# before the end (``lazy``), only the last shift writes them as an array too.
 @qd.func(requires_top_level=True)
 def begin_halves(
     left: Flag, x: Vectors, half: Ints, used: Ints, r: Records, n: qd.i32, h: qd.f32, iterations: qd.i32, packed: qd.template()
@@ -102,19 +105,20 @@ def _weigh_wall(
 def weigh(
     p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus,
     c: DensityNumbers, clear: Floats, wall: Floats, wall_gradient: Vectors, error: Floats, multiplier: Floats,
-    pressure: Floats, used: Ints, team: qd.template(), kernel: qd.template(), walled: qd.template(),
+    pressure: Floats, left: Flag, used: Ints, team: qd.template(), kernel: qd.template(), walled: qd.template(),
     told: qd.template(), hurried: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template(),
     packed: qd.template(),
 ):  # fmt: skip
-    """λ_i of eq. 11, and where it is ``told`` error[i] = max(C_i, 0), what is left to correct.
+    """λ_i of eq. 11, and where it is ``told`` error[i] = max(C_i, 0), what is left to correct. ``packed``: multipliers are in
+    records and nowhere else.
 
     ``hurried``: with momentum, see acceleration.py; ``pressure`` is its memory, ``used[0]`` counts the step's iterations.
     ``full`` = padded(n · team): nobody may leave before a team's sums."""
     qd.loop_config(block_dim=qd.static(block_size(team)))
     for t in range(full):
         _weigh_one(
-            t, p, x, half, r, n, near, torus, c, clear, wall, wall_gradient, error, multiplier, pressure, used, team, kernel,
-            walled, told, hurried, uniform, periodic, bodied, packed,
+            t, p, x, half, r, n, near, torus, c, clear, wall, wall_gradient, error, multiplier, pressure, left, used, team,
+            kernel, walled, told, hurried, uniform, periodic, bodied, packed,
         )  # fmt: skip
 
 
@@ -122,8 +126,9 @@ def weigh(
 def _weigh_one(
     t: qd.i32, p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, near: NeighborList, torus: Torus,
     c: DensityNumbers, clear: Floats, wall: Floats, wall_gradient: Vectors, error: Floats, multiplier: Floats,
-    pressure: Floats, used: Ints, team: qd.template(), kernel: qd.template(), walled: qd.template(), told: qd.template(),
-    hurried: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template(), packed: qd.template(),
+    pressure: Floats, left: Flag, used: Ints, team: qd.template(), kernel: qd.template(), walled: qd.template(),
+    told: qd.template(), hurried: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template(),
+    packed: qd.template(),
 ):  # fmt: skip
     """The share of thread ``t``: member t % team of those who weigh particle t // team."""
     i = qd.min(t // team, n - 1)
@@ -131,7 +136,7 @@ def _weigh_one(
     first = half[0] * length_of(x)
     count = qd.select(moves, near.count[i], 0)
     value = 0.0
-    left = 0.0
+    excess = 0.0
     if qd.static(packed):
         density = 0.0
         slopes = vec3(0.0)
@@ -144,32 +149,40 @@ def _weigh_one(
             density, slopes, squares = sums_by_spots(i, count, r, near, c.support[0], t % team, team, kernel)
         if t < n * team and t % team == 0:  # what follows is read after the loop: it would take registers from it
             share, toward = _of_walls(i, moves, clear, wall, wall_gradient, c, walled)
-            value, left = multiplier_from(i, p, density, slopes, squares, share, toward, c)
+            value, excess = multiplier_from(i, p, density, slopes, squares, share, toward, c)
     else:
         share, toward = _of_walls(i, moves, clear, wall, wall_gradient, c, walled)
-        value, left = multiplier_of(
+        value, excess = multiplier_of(
             i, count, p, x, first, near, torus, c, share, toward, t % team, team, kernel, uniform, periodic, bodied
         )
     if t < n * team and t % team == 0:
         if not moves:
             value = 0.0
-            left = 0.0
+            excess = 0.0
+        own = vec4(0.0)
+        if qd.static(packed):
+            own = record(r, first + i)
         if qd.static(hurried):  # noqa: SIM102 (decided when compiled)
             if moves:
                 hurries = True
                 if qd.static(bodied):  # what holds a body together works against it in all iterations: plain ones
                     hurries = p.cluster[i] < 0
                 if hurries:
-                    value = gather_momentum(i, value, used[0], c, pressure, multiplier)
+                    last = own[3]
+                    if qd.static(not packed):
+                        last = multiplier[i]
+                    value = gather_momentum(i, value, last, used[0], c, pressure)
                 else:
                     value = qd.min(value, 0.0)
-        multiplier[i] = value
         if qd.static(packed):
-            put_fourth(r, first + i, record(r, first + i)[2], value)
+            put_fourth(r, first + i, own[2], value)
+        else:
+            multiplier[i] = value
         if qd.static(told):
-            error[i] = left
+            error[i] = excess
     if t == 0:
         half[1] = half[0]
+        half[2] = qd.select(left[()] == 1, 1, 0)
 
 
 @qd.func
@@ -191,7 +204,7 @@ def shift(
     p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus,
     c: DensityNumbers, clear: Floats, wall_gradient: Vectors, multiplier: Floats, left: Flag, used: Ints, team: qd.template(),
     power: qd.template(), walled: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template(),
-    packed: qd.template(), nearby: Nearby, listed: qd.template(),
+    packed: qd.template(), lazy: qd.template(), nearby: Nearby, listed: qd.template(),
 ):  # fmt: skip
     """x_i ← x_i + Δx_i of eq. 14, from one half to the other; ``power`` as in density.correction_of. One iteration less.
     ``listed``: who comes near a solid is added to the list of those (nearby.py)."""
@@ -199,7 +212,7 @@ def shift(
     for t in range(full):
         _shift_one(
             t, p, x, half, r, n, near, torus, c, clear, wall_gradient, multiplier, left, used, team, power, walled, uniform,
-            periodic, bodied, packed, nearby, listed,
+            periodic, bodied, packed, lazy, nearby, listed,
         )  # fmt: skip
 
 
@@ -208,7 +221,7 @@ def _shift_one(
     t: qd.i32, p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, near: NeighborList, torus: Torus,
     c: DensityNumbers, clear: Floats, wall_gradient: Vectors, multiplier: Floats, left: Flag, used: Ints, team: qd.template(),
     power: qd.template(), walled: qd.template(), uniform: qd.template(), periodic: qd.template(), bodied: qd.template(),
-    packed: qd.template(), nearby: Nearby, listed: qd.template(),
+    packed: qd.template(), lazy: qd.template(), nearby: Nearby, listed: qd.template(),
 ):  # fmt: skip
     """The share of thread ``t``, as in :func:`_weigh_one`."""
     i = qd.min(t // team, n - 1)
@@ -217,10 +230,9 @@ def _shift_one(
     count = qd.select(moves, near.count[i], 0)
     place = vec3(0.0)
     change = vec3(0.0)
+    own = 0.0
     if qd.static(packed):
-        at, own, sum_of_pairs = correction_by_records(i, count, p, r, half[1], near, torus, c, t % team, team, power, periodic)
-        place = at
-        change = sum_of_pairs
+        place, own, change = correction_by_records(i, count, p, r, half[1], near, torus, c, t % team, team, power, periodic)
         if qd.static(walled):  # noqa: SIM102 (decided when compiled)
             if moves and clear[i] < c.support[0]:
                 change += own * wall_gradient[i]
@@ -242,10 +254,14 @@ def _shift_one(
             if qd.static(listed):  # noqa: SIM102 (decided when compiled)
                 if gap >= c.support[0] and gap - change.norm() < c.support[0]:
                     add(i, nearby)
-        x[length_of(x) - first + i] = place
         if qd.static(packed):
-            put_record(r, length_of(x) - first + i, place, 0.0)
+            put_record(r, length_of(x) - first + i, place, own)  # the next multiplier depends on this one
             put_spot(r, i, place, c.support[0])
+        if qd.static(lazy):
+            if half[2] == 1:
+                x[length_of(x) - first + i] = place
+        else:
+            x[length_of(x) - first + i] = place
     if t == 0:
         half[0] = 1 - half[1]
         count_down(left, used)
@@ -286,7 +302,11 @@ def _touch_one(
 ):  # fmt: skip
     if clear[i] < h and p.inverse_mass[i] > 0.0:
         at = half[0] * length_of(x) + i
-        place = x[at]
+        place = vec3(0.0)
+        if qd.static(packed):
+            place = vector_of(record(r, at))
+        else:
+            place = x[at]
         if qd.static(not touching) or may_touch(clear[i], radius):
             wanted = place
             place = resolve_all(wanted, p.position[i], radius, number, solids, parts, p.inverse_mass[i])
@@ -294,7 +314,7 @@ def _touch_one(
                 note_touch(i, p, wanted, place, radius, b)
             x[at] = place
             if qd.static(packed):
-                put_record(r, at, place, 0.0)
+                put_record(r, at, place, fourth(r, at))
                 put_spot(r, i, place, h)
         if qd.static(walled):
             share, slope = wall_density(place, h, number, solids, parts, 0)
@@ -318,8 +338,8 @@ def relax_staying(
             at = thread
             while at < full:
                 _weigh_one(
-                    at, p, x, half, r, n, near, torus, c, clear, wall, wall_gradient, multiplier, multiplier, pressure, used,
-                    team, kernel, walled, False, hurried, uniform, periodic, False, packed,
+                    at, p, x, half, r, n, near, torus, c, clear, wall, wall_gradient, multiplier, multiplier, pressure, left,
+                    used, team, kernel, walled, False, hurried, uniform, periodic, False, packed,
                 )  # fmt: skip
                 at += qd.static(threads_of(blocks))
             wait_for_all(gate, blocks)
@@ -327,7 +347,7 @@ def relax_staying(
             while at < full:
                 _shift_one(
                     at, p, x, half, r, n, near, torus, c, clear, wall_gradient, multiplier, left, used, team, power, walled,
-                    uniform, periodic, False, packed, nearby, True,
+                    uniform, periodic, False, packed, packed, nearby, True,
                 )  # fmt: skip
                 at += qd.static(threads_of(blocks))
             wait_for_all(gate, blocks)

@@ -34,7 +34,7 @@ from viscoil.constraints.staying import block_that_stays, threads_of, wait_for_a
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
 from viscoil.sph.descent import strides
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.records import Records, put_velocity, rounded
+from viscoil.sph.records import Records, put_velocity, rounded, velocity_of
 from viscoil.sph.sums import Sums, block_size, chunk_totals, grand_total, hand_in, is_last, on_gpu, workers
 
 
@@ -209,9 +209,10 @@ def residuals(
                 z = w * allowed(rest, s.normal[i], s.held[i])
                 account[0] = z.dot(z) / w  # z·r, but that would drown in what walls take from held particles
             s.residual[i] = rest
-            s.search[i] = _searched(z, packed)
             if qd.static(packed):
-                put_velocity(r, _searched_from(r) + i, s.search[i])
+                z = rounded(z)
+                put_velocity(r, _searched_from(r) + i, z)
+            s.search[i] = z
             s.direction[i] = vec3(0.0)
             s.direction_image[i] = vec3(0.0)
         hand_in(t, n * team, account, sums, qd.static(block_size(team)))
@@ -226,12 +227,14 @@ def residuals(
 
 
 @qd.func
-def _searched(z: vec3, packed: qd.template()) -> vec3:
-    """A search direction as all passes will see it."""
-    result = z
+def _search_of(i: qd.i32, s: Projection, r: Records, packed: qd.template()) -> vec3:
+    """The search direction of particle i, which in the iterations stands in the records alone where there are such."""
+    z = vec3(0.0)
     if qd.static(packed):
-        result = rounded(z)
-    return result
+        z = velocity_of(r, _searched_from(r) + i)
+    else:
+        z = s.search[i]
+    return z
 
 
 @qd.func
@@ -306,7 +309,7 @@ def _image(
     if t < n * team and t % team == 0:
         image = vec3(0.0)
         if w > 0.0:
-            z = s.search[i]
+            z = _search_of(i, s, r, packed)
             image = z / w - dt * drag
             square = z.dot(z) / w
             account = vec3(square, z.dot(image), square)
@@ -345,7 +348,7 @@ def project_staying(
             wait_for_all(gate, blocks)
             at = thread
             while at < n:
-                _advance(at, p, s, r, packed)
+                advance_one(at, p, s, r, packed)
                 at += qd.static(threads_of(blocks))
             wait_for_all(gate, blocks)
 
@@ -384,33 +387,32 @@ def begin_with_bodies(
 
 
 @qd.func
-def advance_one(i: qd.i32, p: Particles, s: Projection, packed: qd.template()):
+def advance_one(i: qd.i32, p: Particles, s: Projection, r: Records, packed: qd.template()):
     """d ← z + β d, u ← u + α d, r ← r − α A d, and the next z, of particle i."""
     if p.inverse_mass[i] > 0.0:
         alpha = s.scalars[1]
         beta = s.scalars[2]
-        d = s.search[i] + beta * s.direction[i]
+        d = _search_of(i, s, r, packed) + beta * s.direction[i]
         image = s.image[i] + beta * s.direction_image[i]
-        r = s.residual[i] - alpha * image
+        rest = s.residual[i] - alpha * image
         s.u[i] = s.u[i] + alpha * d
         s.direction[i] = d
         s.direction_image[i] = image
-        s.residual[i] = r
-        s.search[i] = _searched(p.inverse_mass[i] * allowed(r, s.normal[i], s.held[i]), packed)
+        s.residual[i] = rest
+        z = p.inverse_mass[i] * rest
+        if s.held[i] != 0:  # few are, and nobody else needs a normal
+            z = p.inverse_mass[i] * allowed(rest, s.normal[i], s.held[i])
+        if qd.static(packed):
+            put_velocity(r, _searched_from(r) + i, z)
+        else:
+            s.search[i] = z
 
 
 @qd.func(requires_top_level=True)
 def advance(p: Particles, n: qd.i32, s: Projection, r: Records, packed: qd.template()):
     """The same for all particles."""
     for i in range(n):
-        _advance(i, p, s, r, packed)
-
-
-@qd.func
-def _advance(i: qd.i32, p: Particles, s: Projection, r: Records, packed: qd.template()):
-    advance_one(i, p, s, packed)
-    if qd.static(packed):
-        put_velocity(r, _searched_from(r) + i, s.search[i])
+        advance_one(i, p, s, r, packed)
 
 
 @qd.func(requires_top_level=True)

@@ -187,7 +187,7 @@ class DCPBD(Method):
             wall_gradient=allocate_array(vec3, capacity),
             inverse=allocate_array(mat3, capacity),
             clamped=allocate_array(qd.i32, 1),
-            half=allocate_array(qd.i32, 2),
+            half=allocate_array(qd.i32, 3),
             used=allocate_array(qd.i32, 2),
             records=allocate_records(2 * capacity, capacity),
             nearby=allocate_nearby(capacity),

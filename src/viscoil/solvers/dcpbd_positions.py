@@ -116,11 +116,11 @@ def relax(
     """One iteration: density and contact, and bodies made of particles take back their shapes. ``trial``: spare memory."""
     weigh(
         p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall, s.wall_gradient, s.multiplier,
-        s.multiplier, pressure, s.used, team, 0, walled, False, hurried, uniform, periodic, mix > 0, packed,
+        s.multiplier, pressure, left, s.used, team, 0, walled, False, hurried, uniform, periodic, mix > 0, packed,
     )  # fmt: skip
     shift(
         p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall_gradient, s.multiplier, left, s.used, team,
-        0, walled, uniform, periodic, mix > 0, packed, s.nearby, qd.static(lists(coupled, mix)),
+        0, walled, uniform, periodic, mix > 0, packed, packed and not coupled, s.nearby, qd.static(lists(coupled, mix)),
     )  # fmt: skip
     if qd.static(coupled):
         copy_places(s.predicted, s.half, n, trial)

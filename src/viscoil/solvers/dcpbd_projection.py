@@ -62,7 +62,7 @@ class Scratch:
     clear: Floats  # at least this far from all solids [m]
     inverse: Matrices  # B⁻¹
     clamped: Ints  # eigenvalues of Q that were brought back
-    half: Ints  # of ``predicted``: that holds the places, that a shift reads
+    half: Ints  # of ``predicted``: that holds the places, that a shift reads; and if it is the last shift
     used: Ints  # iterations of the density constraint: in this step, since last asked
     records: Records  # of velocity_projection.py, then the two halves of density_iteration.py
     nearby: Nearby  # who is beside solids
@@ -191,12 +191,12 @@ def _advance_bodies(
         qd.loop_config(block_dim=256)
         for i in range(full):
             if i < n and (p.cluster[i] < 0 or b.kind[p.cluster[i]] != 0):
-                advance_one(i, p, v, False)
+                advance_one(i, p, v, s.records, False)
             chunk = i // 256
             while chunk < b.number[2]:
                 slot = b.chunk_slot[chunk] + i % 256
                 if slot < end_of(chunk, b):
-                    advance_one(b.index[slot], p, v, False)
+                    advance_one(b.index[slot], p, v, s.records, False)
                 sum_twist(chunk, i % 256, s.predicted, v.search, torus, b, periodic)
                 chunk += full // 256
         take_twists(s.predicted, v.search, torus, b, periodic)

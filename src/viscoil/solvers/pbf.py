@@ -107,7 +107,7 @@ class Scratch:
     wall_gradient: Vectors  # [1/m]
     partial: Floats  # sums of error, by chunk
     used: Ints  # [1] iterations done, [0] in this step
-    half: Ints  # of ``predicted``: that holds the places, that a shift reads
+    half: Ints  # of ``predicted``: that holds the places, that a shift reads; and if it is the last shift
     records: Records  # places and multipliers, two halves as well
     nearby: Nearby  # who is beside solids
     gate: Ints  # of staying.py
@@ -199,11 +199,12 @@ def _iterate(
     """Lines 9–18: all λ, then all Δp and new positions, then collisions."""
     weigh(
         p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall, s.wall_gradient, s.error, s.multiplier,
-        pressure, s.used, team, kernel, walls > 1, controlled, hurried, uniform, periodic, mix > 0, packed,
+        pressure, left, s.used, team, kernel, walls > 1, controlled, hurried, uniform, periodic, mix > 0, packed,
     )  # fmt: skip
     shift(
         p, s.predicted, s.half, s.records, n, full, near, torus, c, s.clear, s.wall_gradient, s.multiplier, left, s.used, team,
-        power, walls > 1, uniform, periodic, mix > 0, packed, s.nearby, qd.static(lists(coupled, mix)),
+        power, walls > 1, uniform, periodic, mix > 0, packed, packed and not coupled and not controlled, s.nearby,
+        qd.static(lists(coupled, mix)),
     )  # fmt: skip
     if qd.static(walls > 0 or mix > 0):
         _contact(p, k, n, torus, solids, parts, bodies, b, e, s, walls, coupled, mix, periodic, packed)
@@ -383,7 +384,7 @@ class PBF(Method):
             predicted=allocate_array(vec3, 2 * capacity),
             partial=allocate_array(qd.f32, capacity // 256 + 1),
             used=allocate_array(qd.i32, 2),
-            half=allocate_array(qd.i32, 2),
+            half=allocate_array(qd.i32, 3),
             records=allocate_records(2 * capacity, capacity),
             nearby=allocate_nearby(capacity),
             gate=allocate_gate(),

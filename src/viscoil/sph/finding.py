@@ -45,11 +45,11 @@ class Cells:
 # What kernels have to know of a search, in one number: the depth of its scan; PARTING more where it may put particles apart
 # that are at the same place, as the searches of steps do where passes read records; one of the next two where places are sorted
 # into records as well, and candidates read from those, into a list of one piece or of several; and STAGED times the entries of
-# a list that a block of threads collects in its shared memory first, one more than the largest basket where longer lists may
-# come. FEW more where particles are few: the same is done then, but the whole kernel is compiled for fewer blocks of threads
-# (backend.small_launches).
-PARTING, RECORDED, TORN, STAGED, FEW = 4, 8, 16, 32, 4096
-BASKETS = (44, 92)  # that many entries per thread, and SPARE: 128 threads share memory, 48 KiB at most
+# a list that a block of threads collects in its shared memory first. FEW more where particles are few: the same is done then,
+# but the whole kernel is compiled for fewer blocks of threads (backend.small_launches). SPILLING more where there may be longer
+# lists than are collected.
+PARTING, RECORDED, TORN, STAGED, FEW, SPILLING = 4, 8, 16, 32, 4096, 8192
+BASKETS = (44, 76, 92)  # that many entries per thread, and SPARE: 128 threads share memory, 48 KiB at most
 SPARE = 4  # for a batch that comes when a basket is full; and so many records lie behind the last candidate
 
 
@@ -65,7 +65,14 @@ def torn(depth: int) -> bool:
 
 def staged(depth: int) -> int:
     """Entries that are collected before they are written; 0: written one by one."""
-    return min(depth % FEW // STAGED, BASKETS[-1])
+    return depth % FEW // STAGED
+
+
+def collected(width: int) -> int:
+    """What a list of that ``width`` adds to the depth: its basket. Widths leave room for a quarter more neighbours than
+    expected, and the smaller the baskets, the more blocks a multiprocessor has room for: seldom used ends are left out."""
+    size = next((size for size in BASKETS if 4 * size >= 3 * width), BASKETS[-1])
+    return STAGED * size + (SPILLING if width > size else 0)
 
 
 def room(depth: int) -> int:
@@ -75,7 +82,7 @@ def room(depth: int) -> int:
 
 def spills(depth: int) -> bool:
     """Whether lists may have more entries than are collected."""
-    return depth % FEW // STAGED > BASKETS[-1]
+    return depth >= SPILLING
 
 
 def levels(depth: int) -> int:
@@ -269,23 +276,20 @@ def _scan_records(
             squares[lane] = d.dot(d)
             names[lane] = qd.bit_cast(other[3], qd.i32)
             nearest = qd.min(nearest, squares[lane])
-        if qd.static(staged(depth) > 0 and not spills(depth)):
+        if qd.static(staged(depth) > 0):
             top = qd.min(found, qd.static(staged(depth))) * 128 + qd.simt.block.thread_idx()
             for lane in qd.static(range(lanes())):  # the next one overwrites who is no neighbour: nobody waits
                 basket[top] = names[lane]
                 if (squares[lane] < reach2) & (lane < last - a) & (lane != place - a):
                     top += 128
                     found += 1
+            if qd.static(spills(depth)):  # noqa: SIM102 (decided when compiled)
+                if found > qd.static(staged(depth)):  # seldom, and all of them anew: the loop above stays what it is
+                    _spill(found, squares, names, reach2, last - a, place - a, i, out, form, depth)
         else:
             for lane in qd.static(range(lanes())):
                 if (squares[lane] < reach2) & (lane < last - a) & (lane != place - a):
-                    if qd.static(spills(depth)):
-                        if found < qd.static(staged(depth)):
-                            basket[found * 128 + qd.simt.block.thread_idx()] = names[lane]
-                        else:
-                            _write(out, i, qd.min(found, form[0] - 1), names[lane], form, depth)
-                    else:
-                        _write(out, i, qd.min(found, form[0] - 1), names[lane], form, depth)
+                    _write(out, i, qd.min(found, form[0] - 1), names[lane], form, depth)
                     found += 1
         if nearest < 1e-12 * reach2:  # i itself, once, and seldom others
             for lane in qd.static(range(lanes())):
@@ -293,6 +297,22 @@ def _scan_records(
                     twin = names[lane]
         a += qd.static(lanes())
     return ivec2(found, twin)
+
+
+@qd.func
+def _spill(
+    found: qd.i32, squares, names, reach2: qd.f32, number: qd.i32, own: qd.i32, i: qd.i32, out: NeighborList, form: ivec4,
+    depth: qd.template(),
+):  # fmt: skip
+    """Neighbours among the last candidates that have no room in the basket go into the list. ``found``: with them; ``number``
+    of candidates, of whom ``own`` is i."""
+    at = found
+    for back in qd.static(range(lanes())):
+        lane = qd.static(lanes() - 1 - back)
+        if (squares[lane] < reach2) & (lane < number) & (lane != own):
+            at -= 1
+            if at >= qd.static(staged(depth)):
+                _write(out, i, qd.min(at, form[0] - 1), names[lane], form, depth)
 
 
 @qd.func

@@ -199,6 +199,12 @@ def put_record(r: Records, j: qd.i32, v: vec3, w: qd.f32):
 
 
 @qd.func
+def fourth(r: Records, j: qd.i32) -> qd.f32:
+    """The fourth number of record j alone."""
+    return _high(r.words[2 * j + 1])
+
+
+@qd.func
 def put_fourth(r: Records, j: qd.i32, third: qd.f32, w: qd.f32):
     """The fourth number of record j, whose third is known: others may read the first three meanwhile."""
     r.words[2 * j + 1] = _joined(third, w)
@@ -312,6 +318,13 @@ def velocity_in(low: qd.u32, high: qd.u32, digits: qd.u32) -> vec3:
     y = (high << qd.u32(14)) | (low >> qd.u32(18))
     mantissas = vec3(_digits(low, 0x3FFFF, digits), _digits(y, 0x3FFFF, digits), _digits(high >> qd.u32(4), 0x3FFFF, digits))
     return scale * (mantissas - 8519680.0)  # 2²³ + 2¹⁷
+
+
+@qd.func
+def velocity_of(r: Records, j: qd.i32) -> vec3:
+    """The velocity in record j."""
+    low, high = _halves(r.words[2 * j + 1])
+    return velocity_in(low, high, qd.u32(0x4B000000))
 
 
 @qd.func

@@ -10,15 +10,14 @@ from viscoil import backend, native
 from viscoil.errors import DeviceError, SceneError
 from viscoil.particles import Uploaded, allocate_array
 from viscoil.sph.finding import (
-    BASKETS,
     FEW,
     PARTING,
     RECORDED,
     SPARE,
-    STAGED,
     TORN,
     Cells,
     SearchNumbers,
+    collected,
     find_neighbors,
     sort_only,
 )
@@ -236,7 +235,7 @@ class Neighbors:
         if not backend.current().is_gpu:
             return more
         if self.recorded and backend.current().device == "cuda":
-            more += STAGED * next((size for size in BASKETS if self._width <= size), BASKETS[-1] + 1)
+            more += collected(self._width)
         more += FEW * self.few
         return backend.constant(more + (2 if self._table < SMALL_TORUS - 1 else 3))
 
