@@ -245,14 +245,15 @@ def test_teams_on_a_gpu(monkeypatch):
     """Few particles share more threads; another size can be asked for, by a number that teams can have."""
     monkeypatch.setattr(backend, "current", lambda: SimpleNamespace(is_gpu=True))
     monkeypatch.delenv("VISCOIL_TEAM", raising=False)
-    assert [team_size(n, False) for n in (1000, 100_000, 1_000_000)] == [4, 2, 1] and team_size(1000, True) == 2
+    assert [team_size(n, False, 100) for n in (1000, 100_000, 1_000_000)] == [8, 2, 1] and team_size(1000, True, 100) == 2
+    assert [team_size(n, False, 44) for n in (1000, 100_000, 1_000_000)] == [4, 2, 1]
     monkeypatch.setenv("VISCOIL_TEAM", "8")
-    assert [team_size(n, True) for n in (1000, 1_000_000)] == [8, 8]
+    assert [team_size(n, True, 44) for n in (1000, 1_000_000)] == [8, 8]
     monkeypatch.setenv("VISCOIL_TEAM", "3")
     with pytest.raises(DeviceError, match="VISCOIL_TEAM: expected 1, 2, 4 or 8; got '3'"):
-        team_size(1000, False)
+        team_size(1000, False, 44)
     monkeypatch.setattr(backend, "current", lambda: SimpleNamespace(is_gpu=False))
-    assert team_size(1000, False) == 1
+    assert team_size(1000, False, 100) == 1
 
 
 @pytest.mark.parametrize("few", [0, FEW])
@@ -266,4 +267,5 @@ def test_few_particles_change_nothing_else_about_a_search(few):
                     number = depth + apart + form + (collected(width) if width else 0) + few
                     assert levels(number) == depth and recorded(number) and parting(number) == bool(apart)
                     assert torn(number) == (form == TORN) and staged(number) in ((44, 76, 92) if width else (0,))
-                    assert spills(number) == (width > max(staged(number), 0) > 0) and 128 * 4 * (staged(number) + 4) <= 48 * 1024
+                    assert spills(number) == (width > staged(number) > 0)
+                    assert 128 * 4 * (staged(number) + 4) <= 48 * 1024

@@ -33,7 +33,6 @@ from viscoil.solids.clusters import Clusters, note_touch
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import Records, fourth, is_narrow, put_fourth, put_record, put_spot, record, vec4, vector_of
-from viscoil.sph.sums import block_size
 
 
 @qd.func
@@ -114,7 +113,7 @@ def weigh(
 
     ``hurried``: with momentum, see acceleration.py; ``pressure`` is its memory, ``used[0]`` counts the step's iterations.
     ``full`` = padded(n · team): nobody may leave before a team's sums."""
-    qd.loop_config(block_dim=qd.static(block_size(team)))
+    qd.loop_config(block_dim=512)  # as in :func:`shift`
     for t in range(full):
         _weigh_one(
             t, p, x, half, r, n, near, torus, c, clear, wall, wall_gradient, error, multiplier, pressure, left, used, team,

@@ -29,7 +29,7 @@ from viscoil.sph.neighbors import (
     turns,
 )
 from viscoil.sph.records import Records, begin_at, digits_of, other_of, own_of, unit_of
-from viscoil.sph.smoothing import cubic_gradient, cubic_steepness
+from viscoil.sph.smoothing import cubic_gradient, squared, steepness_beyond
 
 
 def pair_factor(spacing: float, support: float, volume: float) -> float:
@@ -119,7 +119,8 @@ def friction(
 
 
 # --- the same where all have one volume, from records of a place and a velocity each ---------------------------------------
-# Lengths in units of h/2¹⁹, see there. The body of either loop is some forty instructions; how many there are decides, next to
+# Lengths in units of h/2¹⁹, see there: a quarter of one more under a root only matters where it keeps 1/r from becoming
+# infinite. The body of either loop is some forty instructions; how many there are decides, next to
 # what is fetched, how long a pass takes.
 @qd.func
 def divergence_by_records(
@@ -136,7 +137,7 @@ def divergence_by_records(
         ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
             d, uj = other_of(xi, r, begin, some[lane], digits)
-            slope, _r, _inverse = cubic_steepness(d.dot(d), 0.25)
+            slope, _inverse = steepness_beyond(squared(d, 0.25))
             total += slope * d.dot(uj - ui)
         some = ahead
     return volume * (48.0 / qd.math.pi) / (h * h * h * h * h) * unit_of(h) * team_sum(total, team)
@@ -162,7 +163,7 @@ def friction_by_records(
         for lane in qd.static(range(lanes())):
             j = some[lane]
             d, uj = other_of(xi, r, begin, j, digits)
-            slope, _r, inverse = cubic_steepness(d.dot(d), 0.25)
+            slope, inverse = steepness_beyond(squared(d, 0.25))
             if qd.static(not even):
                 rub = 0.5 * c * _both(nu, viscosity[j]) / unit
             pair = rub * d.dot(ui - uj) * (inverse * inverse)

@@ -84,7 +84,7 @@ class Built:
                 "the scene holds no particles: every [[fluid]] is thinner than one spacing or lies inside a solid, "
                 "and there is no [[emitter]]"
             )
-        self.world.neighbors.team = team_size(self.world.count, bool(scene.emitter))
+        self.world.neighbors.team = team_size(self.world.count, bool(scene.emitter), self.world.neighbors.width)
         self.solver = self._made(method, params)
         for name, material in scene.fluid_materials().items():
             self.notes += [f"{name}: {text}" for text in unsupported(material, set(self.solver.honours))]

@@ -53,7 +53,10 @@ def settle(
     mix: qd.template(), periodic: qd.template(), packed: qd.template(),
 ):  # fmt: skip
     """x** = x⁰ + Δt u**; where that aimed at is kept in ``free``. Accounts of what the projection left: r·wr, u·r and the
-    power of the friction, Δt u·F(u) = u·(r − (u* − u)/w). All iterations of the density constraint are still to do."""
+    power of the friction, Δt u·F(u) = u·(r − (u* − u)/w). All iterations of the density constraint are still to do.
+
+    Contact comes at once, or where there is a list of those near solids for them alone: a loop that also knows solids has
+    registers for a quarter of the threads."""
     qd.loop_config(block_dim=256)
     for i in range(full):
         account = vec3(0.0)
@@ -76,7 +79,7 @@ def settle(
                 if qd.static(lists(coupled, mix)):  # noqa: SIM102 (decided when compiled)
                     if gap >= k.support and gap - (x - s.predicted[i]).norm() < k.support:
                         add(i, s.nearby)
-                if qd.static(not coupled):  # noqa: SIM102 (decided when compiled)
+                if qd.static(not coupled and not lists(coupled, mix)):  # noqa: SIM102 (decided when compiled)
                     if may_touch(s.clear[i], k.radius):
                         x = resolve_all(x, p.position[i], k.radius, k.solids, solids, parts, p.inverse_mass[i])
             _place(i, x, k, s, packed)
@@ -99,11 +102,15 @@ def settle(
         approach(s.clear, n, bodies)
     if qd.static(mix & 1 > 0):  # as they were before contact, which comes back in the iterations
         carry_on(p, v.u, k.dt, k.gx, k.gy, k.gz, torus, b, s.predicted, False, True, periodic)
-    if qd.static(walled):
-        weigh_walls(
-            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient, s.nearby,
-            qd.static(lists(coupled, mix)),
+    if qd.static(walled and lists(coupled, mix)):
+        touch(
+            p, s.predicted, s.half, s.records, n, k.radius, k.support, k.solids, solids, parts, b, s.clear, s.wall,
+            s.wall_gradient, s.nearby, True, mix, True, packed, True,
         )  # fmt: skip
+    elif qd.static(walled):
+        weigh_walls(
+            p, s.predicted, s.half, n, k.support, k.solids, solids, parts, s.clear, s.wall, s.wall_gradient, s.nearby, False
+        )
 
 
 @qd.func(requires_top_level=True)

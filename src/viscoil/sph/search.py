@@ -35,7 +35,7 @@ LARGEST_TORUS = 256**3  # the device scan is compiled for this many cells
 SMALL_TORUS = 256**2  # fewer need one level less of it
 SMALL = 300_000  # particles that get along with so few: five or more in a cell
 MOST_ELEMENTS = 2**31 - 1  # of an array
-LARGEST_TEAM = 4  # by itself
+FEW_PARTICLES = 40_000  # fewer leave most of a GPU idle
 TEAMS = "1", "2", "4", "8"  # on request
 
 
@@ -70,12 +70,14 @@ def pieces_of(capacity: int, width: int, gpu: bool, may_split: bool = True) -> t
     return split, {"index": split, "more": min(width - split, split), "most": max(0, width - 2 * split)}
 
 
-def team_size(particles: int, growing: bool) -> int:
-    """Threads of a GPU that share the neighbours of one particle: few particles leave most of it idle.
+def team_size(particles: int, growing: bool, width: int) -> int:
+    """Threads of a GPU that share the neighbours of one particle, of which a list has room for ``width``: few particles leave
+    most of it idle.
 
-    Measured on an H200, passes of 65 neighbours: 15k particles take 23 to 32 % less time with four, 100k 12 to 15 % less with
-    two, a million 5 % more. Settled once per scene, and where nozzles add particles for the middle way: another size is another
-    program to compile, and other bits. ``VISCOIL_TEAM`` asks for 1, 2, 4 or 8.
+    Measured on an H200, passes of 65 neighbours: 15k particles take 23 to 32 % less time with four, and with eight whole steps
+    take 11 % less than with four; 100k 12 to 15 % less with two, a million 5 % more. Nobody should fetch only once. Settled
+    once per scene, and where nozzles add particles for the middle way: another size is another program to compile, and other bits.
+    ``VISCOIL_TEAM`` asks for 1, 2, 4 or 8.
     """
     if not backend.current().is_gpu:
         return 1
@@ -85,7 +87,9 @@ def team_size(particles: int, growing: bool) -> int:
         return int(asked)
     if growing:
         return 2
-    return LARGEST_TEAM if particles < 40_000 else 2 if particles < 250_000 else 1
+    if particles < FEW_PARTICLES:
+        return 8 if width >= 64 else 4
+    return 2 if particles < 250_000 else 1
 
 
 class Neighbors:
@@ -222,7 +226,7 @@ class Neighbors:
     @property
     def few(self) -> bool:
         """Whether launching kernels is what a GPU's time goes to. Settled once per scene, as teams are."""
-        return self.team >= LARGEST_TEAM
+        return self.team > 2
 
     def numbers(self, count: int) -> SearchNumbers:
         """Arguments of a search among ``count`` particles, on the device."""

@@ -74,8 +74,26 @@ def cubic_steepness(r2: qd.f32, least: qd.f32):
     1/r ends where r² is ``least``."""
     inverse = qd.rsqrt(qd.max(r2, least))
     r = r2 * inverse
+    return _steepness(r, inverse), r, inverse
+
+
+@qd.func
+def squared(d, least: qd.f32) -> qd.f32:
+    """|d|² + ``least`` in three instructions, as many as |d|² takes."""
+    return d[2] * d[2] + (d[1] * d[1] + (d[0] * d[0] + least))
+
+
+@qd.func
+def steepness_beyond(r2: qd.f32):
+    """(g π h⁵/48, 1/r) as :func:`cubic_steepness` has them, where r² is known to be more than nothing."""
+    inverse = qd.rsqrt(r2)
+    return _steepness(r2 * inverse, inverse), inverse
+
+
+@qd.func
+def _steepness(r: qd.f32, inverse: qd.f32) -> qd.f32:
     s = qd.max(724.0773439350247 - 1.3810679320049757e-3 * r, 0.0)  # 2^9.5 (1 − q)
-    return qd.select(r <= 262144.0, 5.7220458984375e-06 * r - 2.0, -s * s * inverse), r, inverse
+    return qd.select(r <= 262144.0, 5.7220458984375e-06 * r - 2.0, -s * s * inverse)
 
 
 @qd.func

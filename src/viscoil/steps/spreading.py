@@ -102,8 +102,7 @@ def spread_by_records(
                 for lane in qd.static(range(lanes())):
                     d, uj = other_of(xi, records, begin, some[lane], digits)
                     g, r, inverse = cubic_steepness(d.dot(d), 274877.906944)  # 1e-6 h²
-                    g = qd.select(some[lane] == i, 0.0, g)
-                    inward += g * d
+                    inward += g * d  # i itself, which fills up the last fetch, adds nothing: d, u_i − u_j and r are zero
                     rate = d.dot(ui - uj) * inverse
                     stretch -= g * inverse * (rate * rate)
                     total -= g * r
