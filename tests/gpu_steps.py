@@ -16,8 +16,8 @@ import numpy as np
 PARTICLES, STEPS = 700, 3
 
 
-def after(method: str, device: str) -> dict[str, Any]:
-    """Places and velocities by id, the spacing, and whether the list was torn."""
+def after(method: str, device: str, correction: str = "") -> dict[str, Any]:
+    """Places and velocities by id, numbers of bonds, the spacing, and whether the list was torn. ``correction``: of IISPH."""
     from viscoil.bench.cases import CASES
     from viscoil.simulate import Simulation
     from viscoil.transfer import read
@@ -27,13 +27,17 @@ def after(method: str, device: str) -> dict[str, Any]:
     scene = case.scene(PARTICLES, counts)
     if method == "pvfs":
         scene.solver.relaxation = "jacobi"  # as GPUs choose by themselves
+    if correction:
+        scene.solver.correction = correction
     sim = Simulation(scene, device)
     for _ in range(STEPS):
-        sim.solver.step(sim.world, case.dt)
+        sim.step()
     p, n = sim.world.particles, sim.world.count
     order = np.argsort(read(p.id, n))
     sim.solver.iterations_used()  # which complains if threads waited in vain
+    bonds = sim.world.carried.get("number")
     return {
+        "bonds": read(bonds.array, n)[order] if bonds else np.zeros(0, np.int32),
         "position": read(p.position, n)[order], "velocity": read(p.velocity, n)[order], "spacing": sim.world.spacing,
         "torn": sim.world.neighbors.torn,
     }  # fmt: skip
@@ -59,7 +63,7 @@ def main(device: str, folder: str, *asked: str) -> None:
         os.environ["VISCOIL_TEAM"] = "8" if variant == "eight" else ""
         finding.BASKETS = (12,) if variant == "spilling" else baskets  # lists longer than what is collected of them
         search.MOST_ELEMENTS = 20 * PARTICLES if variant == "torn" else most  # a list of several pieces
-        np.savez(Path(folder) / f"{method}_{variant}.npz", **after(method, device))
+        np.savez(Path(folder) / f"{method}_{variant}.npz", **after(method, device, variant if method == "iisph" else ""))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from viscoil import native
 
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parent / "benchmarks"
-METHODS = {"pbf": ("", "staying", "torn", "eight"), "dcpbd": ("", "staying", "spilling"), "pvfs": ("",), "iisph": ("",)}
+METHODS = {"pbf": ("", "staying", "torn", "eight"), "dcpbd": ("", "staying", "spilling"), "pvfs": ("",), "iisph": ("", "shape_matching")}
 
 pytestmark = pytest.mark.skipif(
     shutil.which("cc") is None or platform.machine() != "x86_64" or sys.platform != "linux",
@@ -51,16 +51,17 @@ def run(emulated, folder, *asked, check=True, records=""):
     return done
 
 
-def of_a_cpu(method):
+def of_a_cpu(method, correction=""):
     with native.use(False):
-        wanted = gpu_steps.after(method, "cpu")
-    assert np.abs(wanted["velocity"]).max() > 0.01
+        wanted = gpu_steps.after(method, "cpu", correction)
+    assert np.abs(wanted["velocity"]).max() > 0.005
     return wanted
 
 
 def compare(found, wanted):
     assert np.abs(found["position"] - wanted["position"]).max() < 1e-4 * wanted["spacing"]
-    assert np.abs(found["velocity"] - wanted["velocity"]).max() < 1e-3 * np.abs(wanted["velocity"]).max()
+    assert np.abs(found["velocity"] - wanted["velocity"]).max() < 2e-3 * np.abs(wanted["velocity"]).max()
+    assert np.array_equal(found["bonds"], wanted["bonds"])
 
 
 @pytest.mark.parametrize("records", ["none", "narrow"])  # "words": test_records.py
@@ -78,7 +79,7 @@ def test_steps_are_those_of_a_cpu(emulated, method, tmp_path):
     wanted = of_a_cpu(method)
     for variant in METHODS[method]:
         found = np.load(tmp_path / f"{method}_{variant}.npz")
-        compare(found, wanted)
+        compare(found, of_a_cpu(method, variant) if variant == "shape_matching" else wanted)
         assert bool(found["torn"]) == (variant == "torn")
         if variant == "spilling":  # the same lists
             assert np.array_equal(found["position"], np.load(tmp_path / f"{method}_.npz")["position"])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, seat, separation
 from viscoil.sph.pairs import displace, share_of, unit
 from viscoil.sph.schedule import Hits, Schedule, apart, block_of, in_turn, rows, run_of, sweepers, take, tasks
 
@@ -71,7 +71,7 @@ def _relax(
     first = worker * near.width[0]
     end = first
     for k in range(near.count[i]):
-        j = near.index[base + k * column]
+        j = near.index[seat(base, column, k)]
         d = separation(x[j], xi, torus, periodic)
         r2 = d.dot(d)
         hits.index[end] = j

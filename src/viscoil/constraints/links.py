@@ -12,7 +12,7 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.links import flowed
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, seat, separation
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def link_corrections(
             w = p.inverse_mass[i]
             base = i * near.row[0]
             for k in range(near.count[i]):
-                e = base + k * near.column[0]
+                e = seat(base, near.column[0], k)
                 if length[e] > 0.0:
                     j = near.index[e]
                     d = separation(x[i], x[j], torus, periodic)
@@ -57,7 +57,7 @@ def flow_and_cut(
     for i in range(n):
         base = i * near.row[0]
         for k in range(near.count[i]):
-            e = base + k * near.column[0]
+            e = seat(base, near.column[0], k)
             if length[e] > 0.0:
                 r = separation(x[i], x[near.index[e]], torus, periodic).norm()
                 if r > c.cut[0] or qd.abs(r - length[e]) > c.strain[0]:

@@ -39,7 +39,7 @@ from viscoil.constraints.walls import wall_motion_with_bodies
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.coupling import Bodies, add_contact, add_push, lever_at_start, way_of
 from viscoil.solids.sdf import Parts, Solids
-from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, fill_up, form_of, lanes, separation
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, fill_up, form_of, lanes, seat, separation
 from viscoil.sph.smoothing import cubic, cubic_gradient
 from viscoil.sph.sums import Sums, chunk_totals, grand_total, hand_in, workers
 
@@ -163,7 +163,7 @@ def feel_walls(
                 fluid = 0
                 base, column = i * near.row[0], near.column[0]
                 for k in range(near.count[i]):
-                    j = near.index[base + k * column]
+                    j = near.index[seat(base, column, k)]
                     if p.inverse_mass[j] == 0.0:
                         d = separation(x[i], x[j], torus, periodic)
                         r2 = d.dot(d)
@@ -193,7 +193,7 @@ def feel_walls(
                         grip += weight * qd.min(solids.friction[qd.max(p.solid[j], 0)], 1e6)
                         braked += brake
                     else:
-                        near.index[base + fluid * column] = j
+                        near.index[seat(base, column, fluid)] = j
                         fluid += 1
                 near.count[i] = fluid
                 fill_up(near, i, fluid, form_of(near))
@@ -284,7 +284,7 @@ def weigh(
             base = i * near.row[0]
             column = near.column[0]
             for k in range(near.count[i]):
-                at = base + k * column
+                at = seat(base, column, k)
                 j = near.index[at]
                 d = separation(xi, x[j], torus, periodic)
                 r2 = d.dot(d)

@@ -28,7 +28,7 @@ from viscoil.constraints.conformation import Substances, divergence_of, gradient
 from viscoil.constraints.contact import clearance, clearance_on_way, resolve_all
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
 from viscoil.solids.sdf import Parts, Solids
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, seat, separation
 from viscoil.sph.rotation import rotation_of
 from viscoil.sph.smoothing import cubic_gradient
 
@@ -142,7 +142,7 @@ def prepare(
         base = i * near.row[0]
         column = near.column[0]
         for k in range(near.count[i]):
-            j = near.index[base + k * column]
+            j = near.index[seat(base, column, k)]
             d = separation(xi, x[j], torus, periodic)
             g = p.volume[j] * cubic_gradient(d.dot(d), h) * d
             b -= d.outer_product(g)
@@ -220,7 +220,7 @@ def position_multipliers(
             base = i * near.row[0]
             column = near.column[0]
             for k in range(near.count[i]):
-                j = near.index[base + k * column]
+                j = near.index[seat(base, column, k)]
                 d = separation(xi, x[j], torus, periodic)
                 d0 = separation(x0i, p.position[j], torus, periodic)
                 g = p.volume[j] * cubic_gradient(d.dot(d), h) * d

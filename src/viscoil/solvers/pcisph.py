@@ -17,7 +17,7 @@ from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, 
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers, step_numbers
 from viscoil.sph.finding import coincident
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, seat, separation
 from viscoil.sph.smoothing import spiky, spiky_gradient
 from viscoil.steps.integrate import moved, velocities
 from viscoil.steps.viscosity import xsph_and_commit
@@ -72,7 +72,7 @@ def _update_pressure(
             density = p.volume[i] * spiky(0.0, support) + s.wall[i]
             base = i * near.row[0]
             for k in range(near.count[i]):
-                j = near.index[base + k * near.column[0]]
+                j = near.index[seat(base, near.column[0], k)]
                 d = separation(s.predicted[i], s.predicted[j], torus, periodic)
                 density += p.volume[j] * spiky(d.dot(d), support)
             s.error[i] = qd.max(density - 1.0, 0.0)
@@ -91,7 +91,7 @@ def _pressure_force(
             total = -2.0 * s.pressure[i] * s.wall_gradient[i]
             base = i * near.row[0]
             for k in range(near.count[i]):
-                j = near.index[base + k * near.column[0]]
+                j = near.index[seat(base, near.column[0], k)]
                 d = separation(p.position[i], p.position[j], torus, periodic)
                 r2 = d.dot(d)
                 if r2 < 1e-12 * support * support:

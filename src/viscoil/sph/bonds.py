@@ -28,7 +28,7 @@ import quadrants as qd
 
 from viscoil.particles import Carried, Floats, Ints, Particles, Vectors
 from viscoil.sph import springs
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, seat, separation
 from viscoil.sph.springs import flowed_length, tag
 
 Scheme = Literal["springs", "position_based", "shape_matching"]
@@ -232,7 +232,7 @@ def wanted(
     base = i * near.row[0]
     column = near.column[0]
     for k in range(near.count[i]):
-        j = near.index[base + k * column]
+        j = near.index[seat(base, column, k)]
         d = separation(x[j], xi, torus, periodic)
         if qd.static(not single):
             distance = closest(i, j, p, c, single)
@@ -268,7 +268,7 @@ def _add(
     number = kept
     base = i * bonds.row[0]
     for k in range(near.count[i]):
-        j = near.index[i * near.row[0] + k * near.column[0]]
+        j = near.index[seat(i * near.row[0], near.column[0], k)]
         d = separation(x[j], x[i], torus, periodic)
         d2 = d.dot(d)
         if lacks(i, j, kept, d2, p, c, bonds, single) == 1:
@@ -320,7 +320,7 @@ def freeze_kernel(
         number = 0
         if p.inverse_mass[i] != 0.0:
             for k in range(near.count[i]):
-                j = near.index[i * near.row[0] + k * near.column[0]]
+                j = near.index[seat(i * near.row[0], near.column[0], k)]
                 d = separation(p.position[j], p.position[i], torus, periodic)
                 r = d.norm()
                 stiff = qd.min(own(c.stiffness, i, p, single), own(c.stiffness, j, p, single))

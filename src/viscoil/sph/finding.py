@@ -18,6 +18,7 @@ from viscoil.sph.neighbors import (
     form_of,
     ivec4,
     lanes,
+    seat,
     separation,
 )
 from viscoil.sph.records import Records, begin_of, put_record, record_ahead, vector_of
@@ -245,7 +246,7 @@ def _write(out: NeighborList, i: qd.i32, k: qd.i32, j: qd.i32, form: ivec4, dept
     if qd.static(torn(depth)):
         enter(out, i, k, j, form)
     else:
-        out.index[i * form[1] + k * form[2]] = j
+        out.index[seat(i * form[1], form[2], k)] = j
 
 
 @qd.func

@@ -18,7 +18,7 @@ from typing import Any
 import quadrants as qd
 
 from viscoil.particles import Carried, Floats, Ints, Particles, Vectors
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, seat, separation
 
 NOBODY = -1  # partner of an empty place
 
@@ -61,7 +61,7 @@ def recall(p: Particles, n: qd.i32, near: NeighborList, rows: LinkRows, length: 
         found = 0
         base = i * near.row[0]
         for k in range(near.count[i]):
-            e = base + k * near.column[0]
+            e = seat(base, near.column[0], k)
             other = p.id[near.index[e]]
             rest = 0.0
             for a in range(used):
@@ -83,7 +83,7 @@ def make(
             room = rows.width[0] - number[i]
             base = i * near.row[0]
             for k in range(near.count[i]):
-                e = base + k * near.column[0]
+                e = seat(base, near.column[0], k)
                 j = near.index[e]
                 if room > 0 and length[e] == 0.0 and p.inverse_mass[j] > 0.0:
                     r = separation(x[i], x[j], torus, periodic).norm()
@@ -101,13 +101,13 @@ def agree(n: qd.i32, near: NeighborList, length: Floats, number: Ints):
     for i in range(n):
         base = i * near.row[0]
         for k in range(near.count[i]):
-            e = base + k * near.column[0]
+            e = seat(base, near.column[0], k)
             if length[e] < 0.0:
                 j = near.index[e]
                 other = j * near.row[0]
                 wanted = 0
                 for a in range(near.count[j]):
-                    f = other + a * near.column[0]
+                    f = seat(other, near.column[0], a)
                     if near.index[f] == i and length[f] != 0.0:
                         wanted = 1
                 length[e] = qd.select(wanted == 1, -length[e], 0.0)
@@ -132,7 +132,7 @@ def store(p: Particles, n: qd.i32, near: NeighborList, length: Floats, rows: Lin
         place = 0
         base = i * near.row[0]
         for k in range(near.count[i]):
-            e = base + k * near.column[0]
+            e = seat(base, near.column[0], k)
             if length[e] > 0.0 and place < width:
                 rows.partner[i * width + place] = p.id[near.index[e]]
                 rows.rest[i * width + place] = length[e]

@@ -16,6 +16,7 @@ import quadrants as qd
 
 from viscoil import backend
 from viscoil.particles import Floats, Ints, vec3
+from viscoil.sph.records import Words, is_wide, names_at
 
 ivec4 = qd.types.vector(4, qd.i32)
 
@@ -30,9 +31,11 @@ class Torus:
 
 @dataclass(frozen=True)
 class NeighborList:
-    """Neighbours of particle i are ``index[i * row + k * column]`` for k < count[i].
+    """Neighbours of particle i are ``index[seat(i * row, column, k)]`` for k < count[i].
 
-    Rows are contiguous on CPUs (column = 1), columns on GPUs (row = 1). Steps and width are one-element arrays.
+    Rows are contiguous on CPUs (column = 1). On GPUs (row = 1) four neighbours of a particle lie together, those of the next
+    particle beside them: one load takes all four, and the threads of a warp read whole lines. Steps and width are one-element
+    arrays.
 
     No array can have 2³¹ elements. On a GPU a list that needs more goes on in ``more`` and ``most`` after ``split`` columns
     each: :func:`fetch` and :func:`entry` know, and who reads ``index`` itself can only have lists of one piece.
@@ -47,6 +50,7 @@ class NeighborList:
     row: Ints
     column: Ints
     width: Ints  # longest list there is room for
+    address: Words  # of ``index`` on the device, where records are read as a whole
 
 
 @qd.func
@@ -79,6 +83,22 @@ def lanes() -> int:
 
 
 @qd.func
+def seat(base: qd.i32, column: qd.i32, k: qd.i32) -> qd.i32:
+    """Where entry k of a particle's list is, in a list of one piece; ``base``: its number times the list's row. The same holds
+    for all that has an element per entry."""
+    at = base + k * column
+    if qd.static(lanes() > 1):
+        at = qd.static(lanes()) * (base + (k >> 2) * column) + (k & 3)
+    return at
+
+
+@qd.func
+def _four(index: Ints, at: qd.i32):
+    """Four entries that lie together: the ``at``-th four."""
+    return qd.Vector([index[4 * at + lane] for lane in qd.static(range(4))])
+
+
+@qd.func
 def batches(count: qd.i32) -> qd.i32:
     """Fetches that ``count`` neighbours take."""
     return (count + qd.static(lanes() - 1)) // qd.static(lanes())
@@ -97,21 +117,28 @@ def fetch(near: NeighborList, i: qd.i32, batch: qd.i32, torn: qd.template() = Tr
     if qd.static(lanes() > 1):
         column = near.column[0]
         if qd.static(torn):
-            split = near.split[0]
+            split = near.split[0]  # whole batches
             if first < split:
-                for lane in qd.static(range(lanes())):
-                    found[lane] = near.index[i + (first + lane) * column]
+                found = _first_piece(near, i + batch * column)
             elif first < 2 * split:
-                for lane in qd.static(range(lanes())):
-                    found[lane] = near.more[i + (first + lane - split) * column]
+                found = _four(near.more, i + (batch - (split >> 2)) * column)
             else:
-                for lane in qd.static(range(lanes())):
-                    found[lane] = near.most[i + (first + lane - 2 * split) * column]
+                found = _four(near.most, i + (batch - (split >> 1)) * column)
         else:
-            for lane in qd.static(range(lanes())):
-                found[lane] = near.index[i + (first + lane) * column]
+            found = _first_piece(near, i + batch * column)
     else:
         found[0] = near.index[i * near.row[0] + first * near.column[0]]
+    return found
+
+
+@qd.func
+def _first_piece(near: NeighborList, at: qd.i32):
+    """:func:`_four` of ``index``, by one load where there is one for it."""
+    found = qd.Vector([0 for _ in qd.static(range(4))])
+    if qd.static(is_wide()):
+        found = names_at(near.address[0] + qd.cast(at, qd.u64) * qd.u64(16))
+    else:
+        found = _four(near.index, at)
     return found
 
 
@@ -181,11 +208,11 @@ def entry(near: NeighborList, i: qd.i32, k: qd.i32) -> qd.i32:
     if qd.static(lanes() > 1):
         split = near.split[0]
         if k < split:
-            j = near.index[i + k * near.column[0]]
+            j = near.index[seat(i, near.column[0], k)]
         elif k < 2 * split:
-            j = near.more[i + (k - split) * near.column[0]]
+            j = near.more[seat(i, near.column[0], k - split)]
         else:
-            j = near.most[i + (k - 2 * split) * near.column[0]]
+            j = near.most[seat(i, near.column[0], k - 2 * split)]
     else:
         j = near.index[i * near.row[0] + k * near.column[0]]
     return j
@@ -197,11 +224,11 @@ def enter(out: NeighborList, i: qd.i32, k: qd.i32, j: qd.i32, form: ivec4):
     read again."""
     if qd.static(lanes() > 1):
         if k < form[3]:
-            out.index[i + k * form[2]] = j
+            out.index[seat(i, form[2], k)] = j
         elif k < 2 * form[3]:
-            out.more[i + (k - form[3]) * form[2]] = j
+            out.more[seat(i, form[2], k - form[3])] = j
         else:
-            out.most[i + (k - 2 * form[3]) * form[2]] = j
+            out.most[seat(i, form[2], k - 2 * form[3])] = j
     else:
         out.index[i * form[1] + k * form[2]] = j
 

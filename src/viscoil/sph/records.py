@@ -90,11 +90,36 @@ def allocate_records(size: int, spots: int = 1) -> Records:
     address, place = allocate_array(qd.u64, 3), 0
     if is_wide():
         _link()
-        place = transfer.place_of(words)
-        if place % 16:
-            raise DeviceError(f"memory for records begins at {place:#x}, which is no multiple of 16; say VISCOIL_RECORDS=words")
+        place = _aligned_place(words)
     transfer.write(address, np.array([place, place + 16 * (size // 2), 0x4B000000], np.uint64))
     return Records(words, address, allocate_array(qd.u64, spots if is_narrow() else 1))
+
+
+def address_of(words: Any) -> Any:
+    """Where an array begins on the device, for :func:`names_at`; 0 where nobody asks."""
+    address = allocate_array(qd.u64, 1)
+    if is_wide():
+        _link()
+        transfer.write(address, np.array([_aligned_place(words)], np.uint64))
+    return address
+
+
+def _aligned_place(words: Any) -> int:
+    place = transfer.place_of(words)
+    if place % 16:
+        raise DeviceError(f"memory begins at {place:#x}, which is no multiple of 16; say VISCOIL_RECORDS=words")
+    return place
+
+
+@qd.func
+def names_at(address: qd.u64):
+    """Four whole numbers by one load."""
+    a = 0.0
+    b = 0.0
+    c = 0.0
+    d = 0.0
+    load_four(address, a, b, c, d)
+    return qd.Vector([qd.bit_cast(a, qd.i32), qd.bit_cast(b, qd.i32), qd.bit_cast(c, qd.i32), qd.bit_cast(d, qd.i32)])
 
 
 @qd.func

@@ -23,7 +23,7 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, mat3, vec3
 from viscoil.sph.bonds import BondNumbers, BondRows, between, closest, lacks, own, settle, wanted
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, seat, separation
 from viscoil.sph.rotation import rotation_near, turned, turned_back, vec4, whole_turn
 from viscoil.sph.springs import tag
 
@@ -292,7 +292,7 @@ def _join(
     """New bonds of particle i, with the places both have now in each other's region; bonds there are by then."""
     number = kept
     for k in range(near.count[i]):
-        j = near.index[i * near.row[0] + k * near.column[0]]
+        j = near.index[seat(i * near.row[0], near.column[0], k)]
         d = separation(x[j], x[i], torus, periodic)
         if lacks(i, j, kept, d.dot(d), p, c, bonds, single) == 1:
             if number < bonds.width[0]:

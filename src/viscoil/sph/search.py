@@ -22,7 +22,7 @@ from viscoil.sph.finding import (
     sort_only,
 )
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.records import allocate_records, used
+from viscoil.sph.records import address_of, allocate_records, used
 from viscoil.transfer import read, write
 
 CELLS_PER_PARTICLE = 2  # upper bound of the torus size; cells hold about ten particles, so most stay empty
@@ -76,8 +76,8 @@ def team_size(particles: int, growing: bool, width: int) -> int:
 
     Measured on an H200, passes of 65 neighbours: 15k particles take 23 to 32 % less time with four, and with eight whole steps
     take 11 % less than with four; 100k 12 to 15 % less with two, a million 5 % more. Nobody should fetch only once. Settled
-    once per scene, and where nozzles add particles for the middle way: another size is another program to compile, and other bits.
-    ``VISCOIL_TEAM`` asks for 1, 2, 4 or 8.
+    once per scene, and where nozzles add particles for the middle way: another size is another program to compile, and other
+    bits. ``VISCOIL_TEAM`` asks for 1, 2, 4 or 8.
     """
     if not backend.current().is_gpu:
         return 1
@@ -119,14 +119,16 @@ class Neighbors:
         gpu = backend.current().is_gpu
         streamed = 1 if self.recorded else capacity
         self.split, pieces = pieces_of(capacity, self._width, gpu, self.may_split)
+        arrays = {name: allocate_array(qd.i32, max(1, capacity * columns)) for name, columns in pieces.items()}
         self.list = NeighborList(
             count=allocate_array(qd.i32, capacity),
-            **{name: allocate_array(qd.i32, max(1, capacity * columns)) for name, columns in pieces.items()},
+            **arrays,
             split=_constant(self.split),
             needed=allocate_array(qd.i32, 1),
             row=_constant(1 if gpu else self._width),
             column=_constant(capacity if gpu else 1),
             width=_constant(self._width),
+            address=address_of(arrays["index"]),
         )
         # As many as may be needed, not as are used now: what the scan of these takes is compiled into steps.
         most = SMALL_TORUS - 1 if gpu and capacity < SMALL else LARGEST_TORUS
@@ -249,10 +251,10 @@ class Neighbors:
         if backend.current().is_gpu:
             _, pieces = pieces_of(self.capacity, self._width, True)
             parts = [
-                read(getattr(self.list, name), self.capacity * columns).reshape(columns, self.capacity)
+                read(getattr(self.list, name), self.capacity * columns).reshape(columns // 4, self.capacity, 4)
                 for name, columns in pieces.items()
             ]
-            rows = np.concatenate(parts).T
+            rows = np.concatenate(parts).swapaxes(0, 1).reshape(self.capacity, -1)
         else:
             rows = read(self.list.index, self.capacity * self._width).reshape(-1, self._width)
         return number, np.where(np.arange(self._width) < number[:, None], rows[:count], 0)

@@ -26,7 +26,7 @@ import quadrants as qd
 
 from viscoil import transfer
 from viscoil.particles import Carried, Floats, Ints, Particles, Vectors, allocate_array, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, separation
+from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, seat, separation
 from viscoil.sph.pairs import displace, share_of, unit
 from viscoil.sph.schedule import Schedule, apart, block_of, in_turn, rows, run_of, sweepers, take, tasks
 
@@ -184,7 +184,7 @@ def add_new(
     base = i * springs.row[0]
     column = springs.column[0]
     for k in range(near.count[i]):
-        j = near.index[i * near.row[0] + k * near.column[0]]
+        j = near.index[seat(i * near.row[0], near.column[0], k)]
         r = separation(x[j], x[i], torus, periodic).norm()
         if r < h and wanted(i, j, p, both, uniform) == 1:
             stiff, _, compress, _, compress_yield = pair_of(i, j, p, c, single)
@@ -376,7 +376,7 @@ def freeze_kernel(
         number = 0
         if p.inverse_mass[i] != 0.0:
             for k in range(near.count[i]):
-                j = near.index[i * near.row[0] + k * near.column[0]]
+                j = near.index[seat(i * near.row[0], near.column[0], k)]
                 r = separation(p.position[j], p.position[i], torus, periodic).norm()
                 stiff = stiffness_of(i, j, p, c, single)
                 if r < c.support[0] and stiff > 0.0 and wanted(i, j, p, both, False) == 1:

@@ -18,7 +18,7 @@ import quadrants as qd
 
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, allocate_array, mat3, vec3
 from viscoil.sph.descent import strides
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, seat, separation
 from viscoil.sph.smoothing import cubic, cubic_gradient, spiky
 from viscoil.sph.sums import Sums, allocate_sums, chunk_totals, grand_total, hand_in, padded, workers
 
@@ -92,7 +92,7 @@ def goals(
         density = p.volume[i] * spiky(0.0, h)
         base = i * near.row[0]
         for a in range(near.count[i]):
-            j = near.index[base + a * near.column[0]]
+            j = near.index[seat(base, near.column[0], a)]
             d = separation(x[i], x[j], torus, periodic)
             r2 = d.dot(d)
             g = p.volume[j] * cubic_gradient(r2, h) * d
@@ -122,7 +122,7 @@ def misfits(
             if p.inverse_mass[i] > 0.0:
                 base = i * near.row[0]
                 for a in range(near.count[i]):
-                    j = near.index[base + a * near.column[0]]
+                    j = near.index[seat(base, near.column[0], a)]
                     d = separation(x[i], x[j], torus, periodic)
                     other = s.goal[i]
                     if p.inverse_mass[j] != 0.0:
@@ -156,7 +156,7 @@ def images(
             if p.inverse_mass[i] > 0.0 and s.held[i] == 0:
                 base = i * near.row[0]
                 for a in range(near.count[i]):
-                    j = near.index[base + a * near.column[0]]
+                    j = near.index[seat(base, near.column[0], a)]
                     d = separation(x[i], x[j], torus, periodic)
                     image += p.volume[j] * cubic(d.dot(d), h) * (z - s.search[j])
             s.image[i] = image

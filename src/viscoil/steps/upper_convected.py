@@ -15,7 +15,7 @@ import quadrants as qd
 
 from viscoil.constraints.conformation import gradient_of, strain_of
 from viscoil.particles import Floats, Matrices, Particles, Vectors, mat3, vec3
-from viscoil.sph.neighbors import NeighborList, Torus, separation
+from viscoil.sph.neighbors import NeighborList, Torus, seat, separation
 from viscoil.sph.smoothing import cubic_gradient
 
 
@@ -54,7 +54,7 @@ def acceleration_of(
     total = vec3(0.0)
     base = i * near.row[0]
     for k in range(near.count[i]):
-        j = near.index[base + k * near.column[0]]
+        j = near.index[seat(base, near.column[0], k)]
         d = separation(x[i], x[j], torus, periodic)
         other = t[i]
         if p.inverse_mass[j] != 0.0:
