@@ -4,8 +4,12 @@
         python benchmarks/plain_steps.py pbf 1000000
 
 The load is that of ``viscoil bench stages`` for a solver and a size, or one of Barreiro's of ``viscoil bench papers`` (honey).
+``cake`` is the scene of that name at its end, which comes first, with graphs; it is one step that a profiler should look at:
+
+    ncu --profile-from-start off … python benchmarks/plain_steps.py cake
 """
 
+import ctypes
 import sys
 from typing import Any
 
@@ -23,15 +27,28 @@ def simulation_of(words: list[str]) -> tuple[Any, float]:
     from viscoil.bench.conformation import LOADS, scene
     from viscoil.simulate import Simulation
 
+    if words == ["cake"]:
+        from viscoil.scene.load import load as load_scene
+
+        sim = Simulation(load_scene("cake", quality="paper"), device="cuda")
+        while sim.frame_index < sim.scene.time.frames:
+            sim.advance_frame()
+        return sim, sim.scene.time.frame_time / sim.scene.time.steps_per_frame
     load = next(load for load in LOADS if load.name == words[0])
     return Simulation(scene(load), device="cuda"), load.dt
 
 
 def main(words: list[str]) -> None:
     backend.start("cuda")
-    compiler.leave_graphs()
+    whole = words == ["cake"]
+    if not whole:
+        compiler.leave_graphs()
     sim, dt = simulation_of(words)
-    for _ in range(STEPS):
+    backend.synchronise()
+    compiler.leave_graphs()
+    if whole:
+        ctypes.CDLL("libcuda.so.1").cuProfilerStart()
+    for _ in range(1 if whole else STEPS):
         sim.solver.step(sim.world, dt)
     backend.synchronise()
 

@@ -20,7 +20,10 @@ from viscoil import native
 
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parent / "benchmarks"
-METHODS = {"pbf": ("", "staying", "torn", "eight"), "dcpbd": ("", "staying", "spilling"), "pvfs": ("",), "iisph": ("", "shape_matching")}
+METHODS = {
+    "pbf": ("", "staying", "torn", "eight"), "dcpbd": ("", "staying", "spilling"), "pvfs": ("",),
+    "iisph": ("", "shape_matching"),
+}  # fmt: skip
 
 pytestmark = pytest.mark.skipif(
     shutil.which("cc") is None or platform.machine() != "x86_64" or sys.platform != "linux",
