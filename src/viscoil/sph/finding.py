@@ -21,7 +21,7 @@ from viscoil.sph.neighbors import (
     seat,
     separation,
 )
-from viscoil.sph.records import Records, begin_of, put_record, record_ahead, vector_of
+from viscoil.sph.records import Records, begin_of, is_wide, put_names, put_record, record_ahead, vector_of
 
 ivec2 = qd.types.vector(2, qd.i32)
 
@@ -50,7 +50,7 @@ class Cells:
 # but the whole kernel is compiled for fewer blocks of threads (backend.small_launches). SPILLING more where there may be longer
 # lists than are collected.
 PARTING, RECORDED, TORN, STAGED, FEW, SPILLING = 4, 8, 16, 32, 4096, 8192
-BASKETS = (44, 76, 92)  # that many entries per thread, and SPARE: 128 threads share memory, 48 KiB at most
+BASKETS = (44, 76, 92)  # that many entries per thread, whole fours, and SPARE: 128 threads share memory, 48 KiB at most
 SPARE = 4  # for a batch that comes when a basket is full; and so many records lie behind the last candidate
 
 
@@ -323,14 +323,24 @@ def _hand_in(
     """What was collected becomes the list of i, filled up with i itself to a whole batch, as fill_up does; or is told to be too
     much for it."""
     count = qd.min(found, form[0])
-    if qd.static(staged(depth) > 0 and not spills(depth)):
-        for k in range(batches(count) * qd.static(lanes())):
-            j = basket[k * 128 + qd.simt.block.thread_idx()]
-            _write(out, i, k, qd.select(k < count, j, i), form, depth)
+    if qd.static(staged(depth) > 0):
+        kept = qd.min(count, qd.static(staged(depth)))
+        begin = out.address[0]
+        for batch in range(batches(kept)):
+            four = qd.Vector([0 for _ in qd.static(range(lanes()))])
+            for lane in qd.static(range(lanes())):
+                k = batch * qd.static(lanes()) + lane
+                j = basket[k * 128 + qd.simt.block.thread_idx()]
+                four[lane] = qd.select(k < kept, j, i)
+            if qd.static(is_wide() and not torn(depth)):
+                put_names(begin + qd.cast(i + batch * form[2], qd.u64) * qd.u64(16), four)
+            else:
+                for lane in qd.static(range(lanes())):
+                    _write(out, i, batch * qd.static(lanes()) + lane, four[lane], form, depth)
+        if qd.static(spills(depth)):  # noqa: SIM102 (decided when compiled)
+            if count > kept:
+                fill_up(out, i, count, form)
     else:
-        if qd.static(spills(depth)):
-            for k in range(qd.min(count, qd.static(staged(depth)))):
-                _write(out, i, k, basket[k * 128 + qd.simt.block.thread_idx()], form, depth)
         fill_up(out, i, count, form)
     out.count[i] = count
     if found > form[0]:

@@ -73,15 +73,17 @@ def is_narrow() -> bool:
     return mode() == "narrow"
 
 
-load_four: Any = None  # part of kernels: (address, a, b, c, d) sets a to d to the four numbers at the address
+load_four: Any = None  # part of kernels: (address, a, b, c, d) sets a to d to the four numbers at the address,
+store_four: Any = None  # and the numbers at the address to a to d
 
 
 @cache
 def _link() -> None:
     """Before the first kernel that needs it is compiled."""
-    global load_four
+    global load_four, store_four
     target = "cuda" if backend.current().device == "cuda" else "x64"
-    load_four = SourceBuilder.from_file(str(Path(__file__).with_name(f"wide_{target}.bc"))).load_four
+    linked = SourceBuilder.from_file(str(Path(__file__).with_name(f"wide_{target}.bc")))
+    load_four, store_four = linked.load_four, linked.store_four
 
 
 def allocate_records(size: int, spots: int = 1) -> Records:
@@ -120,6 +122,16 @@ def names_at(address: qd.u64):
     d = 0.0
     load_four(address, a, b, c, d)
     return qd.Vector([qd.bit_cast(a, qd.i32), qd.bit_cast(b, qd.i32), qd.bit_cast(c, qd.i32), qd.bit_cast(d, qd.i32)])
+
+
+@qd.func
+def put_names(address: qd.u64, names):
+    """The same four by one store."""
+    a = qd.bit_cast(names[0], qd.f32)
+    b = qd.bit_cast(names[1], qd.f32)
+    c = qd.bit_cast(names[2], qd.f32)
+    d = qd.bit_cast(names[3], qd.f32)
+    store_four(address, a, b, c, d)
 
 
 @qd.func
