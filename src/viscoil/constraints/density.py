@@ -84,10 +84,23 @@ def plain_density(uploaded: Any, world: Any, unilateral: bool = True, **more: fl
 @qd.func
 def bound(i: qd.i32, j: qd.i32, p: Particles, h: qd.f32):
     """(whether i and j are neighbours by birth in one particle solid, their squared distance at rest [m²])."""
+    together = 0
+    r2 = 0.0
+    own = p.cluster[i]
+    if qd.static(lanes() > 1):
+        if own >= 0:  # a GPU's threads of one warp mostly agree, and those of fluid are spared four loads
+            together, r2 = _bound(i, j, own, p, h)
+    else:
+        together, r2 = _bound(i, j, own, p, h)
+        together = qd.select(own >= 0, together, 0)
+    return together, r2
+
+
+@qd.func
+def _bound(i: qd.i32, j: qd.i32, own: qd.i32, p: Particles, h: qd.f32):
     d = p.rest[i] - p.rest[j]
     r2 = d.dot(d)
-    own = p.cluster[i]
-    return qd.select(own >= 0, qd.select(own == p.cluster[j], qd.select(r2 < h * h, 1, 0), 0), 0), r2
+    return qd.select(own == p.cluster[j], qd.select(r2 < h * h, 1, 0), 0), r2
 
 
 @qd.func

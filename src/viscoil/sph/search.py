@@ -74,10 +74,10 @@ def team_size(particles: int, growing: bool, width: int) -> int:
     """Threads of a GPU that share the neighbours of one particle, of which a list has room for ``width``: few particles leave
     most of it idle.
 
-    Measured on an H200, passes of 65 neighbours: 15k particles take 23 to 32 % less time with four, and with eight whole steps
-    take 11 % less than with four; 100k 12 to 15 % less with two, a million 5 % more. Nobody should fetch only once. Settled
-    once per scene, and where nozzles add particles for the middle way: another size is another program to compile, and other
-    bits. ``VISCOIL_TEAM`` asks for 1, 2, 4 or 8.
+    Measured on an H200, whole steps. With some 65 neighbours: 15,000 particles take 11 % less time with eight than with four,
+    80,000 take 2 % less with two than with one, 106,000 take 6 % more. With 28 neighbours 80,000 to 130,000 take 4 to 9 % less
+    with one than with two. Nobody should fetch only once. Settled once per scene, and where nozzles add particles for the middle
+    way: another size is another program to compile, and other bits. ``VISCOIL_TEAM`` asks for 1, 2, 4 or 8.
     """
     if not backend.current().is_gpu:
         return 1
@@ -87,9 +87,10 @@ def team_size(particles: int, growing: bool, width: int) -> int:
         return int(asked)
     if growing:
         return 2
+    wide = width >= 64
     if particles < FEW_PARTICLES:
-        return 8 if width >= 64 else 4
-    return 2 if particles < 250_000 else 1
+        return 8 if wide else 4
+    return 2 if wide and particles < 100_000 else 1
 
 
 class Neighbors:
