@@ -76,8 +76,8 @@ def team_size(particles: int, growing: bool, width: int) -> int:
 
     Measured on an H200, whole steps. With some 65 neighbours: 15,000 particles take 11 % less time with eight than with four,
     80,000 take 2 % less with two than with one, 106,000 take 6 % more. With 28 neighbours 80,000 to 130,000 take 4 to 9 % less
-    with one than with two. Nobody should fetch only once. Settled once per scene, and where nozzles add particles for the middle
-    way: another size is another program to compile, and other bits. ``VISCOIL_TEAM`` asks for 1, 2, 4 or 8.
+    with one than with two. Nobody should fetch only once. Settled once per scene, and where nozzles add particles for the
+    middle way: another size is another program to compile, and other bits. ``VISCOIL_TEAM`` asks for 1, 2, 4 or 8.
     """
     if not backend.current().is_gpu:
         return 1
