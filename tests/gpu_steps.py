@@ -36,10 +36,12 @@ def after(method: str, device: str, correction: str = "") -> dict[str, Any]:
     order = np.argsort(read(p.id, n))
     sim.solver.iterations_used()  # which complains if threads waited in vain
     bonds = sim.world.carried.get("number")
+    nearby = getattr(getattr(sim.solver, "scratch", None), "nearby", None)
+    listed = read(nearby.index, int(read(nearby.number)[0])) if nearby else np.zeros(0, np.int32)
     return {
         "bonds": read(bonds.array, n)[order] if bonds else np.zeros(0, np.int32),
         "position": read(p.position, n)[order], "velocity": read(p.velocity, n)[order], "spacing": sim.world.spacing,
-        "torn": sim.world.neighbors.torn,
+        "listed": listed, "torn": sim.world.neighbors.torn,
     }  # fmt: skip
 
 
@@ -52,16 +54,16 @@ def compile_in_a_hurry() -> None:
 
 def main(device: str, folder: str, *asked: str) -> None:
     from viscoil import backend
-    from viscoil.sph import finding, search
+    from viscoil.sph import depth, search
 
     compile_in_a_hurry()
     backend.start(device)
-    most, baskets = search.MOST_ELEMENTS, finding.BASKETS
+    most, baskets = search.MOST_ELEMENTS, depth.BASKETS
     for name in asked:
         method, _, variant = name.partition(":")
         os.environ["VISCOIL_STAYING"] = "1" if variant == "staying" else "0"
         os.environ["VISCOIL_TEAM"] = "8" if variant == "eight" else ""
-        finding.BASKETS = (12,) if variant == "spilling" else baskets  # lists longer than what is collected of them
+        depth.BASKETS = (12,) if variant == "spilling" else baskets  # lists longer than what is collected of them
         search.MOST_ELEMENTS = 20 * PARTICLES if variant == "torn" else most  # a list of several pieces
         np.savez(Path(folder) / f"{method}_{variant}.npz", **after(method, device, variant if method == "iisph" else ""))
 

@@ -84,6 +84,8 @@ def test_steps_are_those_of_a_cpu(emulated, method, tmp_path):
         found = np.load(tmp_path / f"{method}_{variant}.npz")
         compare(found, of_a_cpu(method, variant) if variant == "shape_matching" else wanted)
         assert bool(found["torn"]) == (variant == "torn")
+        assert len(np.unique(found["listed"])) == len(found["listed"])  # nobody twice
+        assert (len(found["listed"]) > 0) == (method in ("pbf", "dcpbd"))
         if variant == "spilling":  # the same lists
             assert np.array_equal(found["position"], np.load(tmp_path / f"{method}_.npz")["position"])
     texts = [file.read_text(encoding="utf-8", errors="replace") for file in sorted(tmp_path.glob("[0-9]*.ptx"))]

@@ -208,7 +208,7 @@ def small_launches(wanted: bool) -> Iterator[None]:
     are 135,000 threads or more, as many as small scenes use, and a block that finds nothing to do takes its time too.
 
     Their number is part of what kernels are found by in the cache, but not in a process: there something else must tell them
-    apart (finding.FEW)."""
+    apart (sph/depth.py: FEW)."""
     config = impl.current_cfg()
     before = config.saturating_grid_dim
     if wanted and current().device == "cuda" and _blocks() is None:

@@ -9,7 +9,7 @@ import pytest
 from kit import differences, lattice, make_particles, periodic_box, search
 from viscoil import backend, native
 from viscoil.errors import DeviceError, SceneError
-from viscoil.sph.finding import FEW, PARTING, RECORDED, TORN, collected, levels, parting, recorded, spills, staged, torn
+from viscoil.sph.depth import FEW, PARTING, RECORDED, TORN, collected, levels, parting, recorded, spills, staged, torn
 from viscoil.sph.search import CELLS_PER_PARTICLE, Neighbors, list_width, pieces_of, team_size
 from viscoil.transfer import read
 

@@ -138,7 +138,7 @@ def passes_of(sim: Any) -> tuple[tuple[Pass, ...], dict[str, str]]:
     """(the passes of a step of this simulation, what its names in braces stand for)."""
     method = sim.scene.method
     if method in ("pbf", "dcpbd"):
-        # With momentum the sum of all multipliers is kept; what the last iteration changed it by is in ``multiplier`` anyway.
+        # With momentum the sum of all multipliers is kept; what the last iteration changed it by is kept anyway.
         hurried = getattr(sim.solver, "hurried", sim.scene.solver.acceleration == "momentum")
         known = {"x": "s.predicted", "momentum": "r.pressure" if hurried else "", **_sorted(sim)}
         return (PBF, known | _places(sim)) if method == "pbf" else (DCPBD, known | _places(sim) | _moves(sim))
@@ -167,7 +167,8 @@ def _places(sim: Any) -> dict[str, str]:
         return {**found, "moved": "s.predicted", "packed": ""}
     word = "s.records.words"
     found = {"volume": "", "place": f"{word} {word}", "own": "", "noted": word}
-    return {**found, "moved": f"{word} {word}", "packed": f"{word} {word}"}
+    always = sim.world.solids.coupled or getattr(sim.scene.solver, "tolerance", 0.0) > 0  # not by the last iteration alone
+    return {**found, "moved": f"{word} {word}" + " s.predicted" * always, "packed": f"{word} {word}"}
 
 
 def _moves(sim: Any) -> dict[str, str]:

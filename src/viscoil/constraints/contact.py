@@ -286,5 +286,6 @@ def contact_of_nearby(
         while at < nearby.number[0]:
             i = nearby.index[at]
             predicted[i] = resolve_all(predicted[i], position[i], radius, number, solids, parts, inverse_mass[i])
-            clear[i] = clearance(predicted[i], number, solids, parts)
+            # Who is in the list stays closer than h: nobody comes nearer and is added a second time.
+            clear[i] = qd.min(clearance(predicted[i], number, solids, parts), 0.9999 * h)
             at += qd.static(threads_beside())

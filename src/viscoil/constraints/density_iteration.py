@@ -6,7 +6,8 @@ say comes in a pass of its own, for the few particles that may be near one.
 
 Places go back and forth between the two halves of one array, so that a shift reads what was there before everybody moved:
 ``half[0]`` is the half that holds the places, ``half[1]`` the one a shift reads. Where GPUs read neighbours as records
-(``packed``, sph/records.py) those have the same two halves, and a place that changes in one array changes in both. Weighing,
+(``packed``, sph/records.py) those have the same two halves, and a place that changes in one array changes in both, unless
+nobody wants the array before the last iteration (``lazy``). Weighing,
 which needs nothing but places, reads them from words of half the size on request (``spots``), which need no second half: it is
 not weighing that moves anybody.
 """

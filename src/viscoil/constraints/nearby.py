@@ -80,5 +80,5 @@ def note(i: qd.i32, near: qd.i32, nearby: Nearby):
 
 @qd.func
 def add(i: qd.i32, nearby: Nearby):
-    """Adds i, who was not there before."""
+    """Adds i, who was not there before: listed is who is told to be closer to solids than a support, and nobody else."""
     nearby.index[qd.atomic_add(nearby.number[0], 1)] = i

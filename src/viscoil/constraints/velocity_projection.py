@@ -45,7 +45,7 @@ class Projection:
     u: Vectors  # the unknown [m/s]
     free: Vectors  # u*, without friction [m/s]; then with the impulse of the remembered stress
     residual: Vectors  # r = b − A u, true for held particles as well: theirs is what the wall must take
-    search: Vectors  # z, the preconditioned residual
+    search: Vectors  # z, the preconditioned residual; in iterations only where records do not hold it
     image: Vectors  # A z
     direction: Vectors  # d
     direction_image: Vectors  # A d

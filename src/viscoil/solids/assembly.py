@@ -225,6 +225,8 @@ class SolidSet:
             grid=_device(qd.f32, grid),
             shapes=_shapes(rows, [solid.container for solid in self.solids]),
         )
+        # For questions of the host, which come in kernels of their own: one for all shapes is enough.
+        self.whole_parts = replace(self.parts, shapes=sdf.EVERYTHING)
         self.device = sdf.Solids(
             first=_device(qd.i32, np.array(first, np.int32)),
             last=_device(qd.i32, np.array(last, np.int32)),
@@ -397,7 +399,7 @@ class SolidSet:
         for begin in range(0, len(points), CHUNK):
             piece = _device(vec3, np.asarray(points[begin : begin + CHUNK], np.float32))
             out = allocate_array(vec3, piece.shape[0])
-            sdf.evaluate_normal(index, piece, piece.shape[0], step, self.device, self.parts, out)
+            sdf.evaluate_normal(index, piece, piece.shape[0], step, self.device, self.whole_parts, out)
             result[begin : begin + CHUNK] = transfer.read(out)
         return result
 
@@ -407,7 +409,7 @@ def _evaluated(solids: SolidSet, index: int, points: np.ndarray) -> np.ndarray:
     for begin in range(0, len(points), CHUNK):
         piece = _device(vec3, np.asarray(points[begin : begin + CHUNK], np.float32))
         phi = allocate_array(qd.f32, piece.shape[0])
-        sdf.evaluate(index, piece, piece.shape[0], solids.device, solids.parts, phi)
+        sdf.evaluate(index, piece, piece.shape[0], solids.device, solids.whole_parts, phi)
         result[begin : begin + CHUNK] = transfer.read(phi)
     return result
 

@@ -36,7 +36,8 @@ def _meet_bodies(
 
 @qd.func
 def _place(i: qd.i32, x: vec3, k: StepValues, s: Scratch, packed: qd.template()):
-    """Into the half that the first density iteration reads, and into the first, which others read."""
+    """Into the half that the first density iteration reads, and into the first, which others read (where contact comes later,
+    for a list, the last iteration writes it anyway)."""
     s.predicted[i] = x
     other = s.predicted.shape[0] // 2 + i
     if k.iterations % 2 == 1:  # so that the last iteration writes the first half

@@ -58,7 +58,7 @@ class Scratch:
     predicted: Vectors  # x* [m]; twice the capacity, because the density iterations go back and forth between two halves
     wall_gradient: Vectors  # [1/m]
     wall: Floats  # density of the walls, relative
-    multiplier: Floats  # of the density constraint [m²]
+    multiplier: Floats  # of the density constraint [m²], where records do not hold it
     clear: Floats  # at least this far from all solids [m]
     inverse: Matrices  # B⁻¹
     clamped: Ints  # eigenvalues of Q that were brought back

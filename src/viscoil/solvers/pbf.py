@@ -100,7 +100,7 @@ class Scratch:
     correction: Vectors  # velocities without what clings; places that meet bodies [m]
     velocity: Vectors  # [m/s]
     vorticity: Vectors  # [1/s]
-    multiplier: Floats  # λ [m²]
+    multiplier: Floats  # λ [m²], where records do not hold it
     error: Floats  # max(C, 0)
     clear: Floats  # at least this far from all solids [m]
     wall: Floats  # density of the walls, relative

@@ -3,10 +3,10 @@
 A pass over the neighbour list takes as long as the first-level cache needs to deliver what is fetched, which grows with the
 bytes per neighbour (measured: docs/performance.md). So what belongs together lies together: a place and a multiplier in a
 record of four numbers, or, rounded, a place and a velocity in one, or a place alone in half of one (the second half of this
-file). The compiler only makes loads
-of 16 bytes where it knows that addresses are multiples of 16, which an array's type does not tell, so the load itself is a
-function of three lines in the compiler's intermediate language (``wide.ll``), linked into kernels as bitcode and inlined there.
-Writes, of which there is one per particle and not one per pair, go through the array.
+file). The compiler only makes loads of 16 bytes where it knows that addresses are multiples of 16, which an array's type does
+not tell, so the load itself is a short function in the compiler's intermediate language (``wide.ll``), linked into kernels as
+bitcode and inlined there. Lists of neighbours are read by it too, four names at once, and written by its counterpart. Writes
+of records, of which there is one per particle and not one per pair, go through the array.
 
 ``VISCOIL_RECORDS``: "wide" (default on CUDA), "words" (two loads of 8 bytes, for devices that know no such function),
 "none" (default elsewhere: a CPU's passes are vector code of their own). Results do not depend on it but for rounding. "narrow"

@@ -9,18 +9,8 @@ import quadrants as qd
 from viscoil import backend, native
 from viscoil.errors import DeviceError, SceneError
 from viscoil.particles import Uploaded, allocate_array
-from viscoil.sph.finding import (
-    FEW,
-    PARTING,
-    RECORDED,
-    SPARE,
-    TORN,
-    Cells,
-    SearchNumbers,
-    collected,
-    find_neighbors,
-    sort_only,
-)
+from viscoil.sph.depth import FEW, PARTING, RECORDED, SPARE, TORN, collected
+from viscoil.sph.finding import Cells, SearchNumbers, find_neighbors, sort_only
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import address_of, allocate_records, used
 from viscoil.transfer import read, write
@@ -76,7 +66,8 @@ def team_size(particles: int, growing: bool, width: int) -> int:
 
     Measured on an H200, whole steps. With some 65 neighbours: 15,000 particles take 11 % less time with eight than with four,
     80,000 take 2 % less with two than with one, 106,000 take 6 % more. With 28 neighbours 80,000 to 130,000 take 4 to 9 % less
-    with one than with two. Nobody should fetch only once. Settled once per scene, and where nozzles add particles for the
+    with one than with two. Where a whole
+    team fetches once, a smaller one does as well. Settled once per scene, and where nozzles add particles for the
     middle way: another size is another program to compile, and other bits. ``VISCOIL_TEAM`` asks for 1, 2, 4 or 8.
     """
     if not backend.current().is_gpu:
