@@ -9,35 +9,11 @@
 //   order    particles in rows of cells (4 x 1 x 2 per support), along Morton's curve, or in tiles of supports
 // Sums of teams count their own particle more than once (who fills up lists is i itself): they are printed to show that passes
 // are not optimised away.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <vector>
+#include "probe.cuh"
 
-#define CHECK(call)                                                                            \
-    do {                                                                                       \
-        cudaError_t error = (call);                                                            \
-        if (error != cudaSuccess) printf("%s, line %d\n", cudaGetErrorString(error), __LINE__), exit(1); \
-    } while (0)
-
-constexpr int WIDTH = 96, THREADS = 128;
+constexpr int WIDTH = 96;
 enum Layout { COLUMNS, FOURS };
 enum Share { IN_A_ROW, IN_TURNS };
-
-struct Numbers {
-    float h, weight, slope, reach2, per_support;
-    int cells[3], slices[3];
-};
-
-__device__ __forceinline__ void add_pair(float x, float y, float z, const Numbers& c, float& density, float3& slopes, float& squares) {
-    float r2 = x * x + y * y + z * z, inverse = rsqrtf(fmaxf(r2, 1e-20f)), m = fmaxf(c.h - r2 * inverse, 0.f);
-    float g = m * m * c.slope * inverse;
-    density += m * m * m * c.weight;
-    slopes.x += g * x, slopes.y += g * y, slopes.z += g * z;
-    squares += g * g * r2;
-}
 
 // The four names a member of a team has from entry k0 on.
 template <int T, Layout L, Share S>
@@ -82,7 +58,7 @@ __global__ void __launch_bounds__(BLOCK) multipliers(int n, const float4* __rest
         for (int l = 0; l < 4; l++) j[l] = next[l];
     }
     density = sum<T>(density), squares = sum<T>(squares), s.x = sum<T>(s.x), s.y = sum<T>(s.y), s.z = sum<T>(s.z);
-    if (m == 0) out[i] = -(density - 1.f) / (squares + s.x * s.x + s.y * s.y + s.z * s.z + 1.f);
+    if (m == 0) out[i] = multiplier(density, s, squares);
 }
 
 __device__ __forceinline__ float digits(unsigned bits, unsigned mask) { return __uint_as_float((bits & mask) | 0x4B000000u); }
@@ -134,11 +110,6 @@ __global__ void __launch_bounds__(BLOCK) friction(int n, const uint4* __restrict
     if (m == 0) out[i] = make_float4(total.x, total.y, total.z, 0);
 }
 
-__device__ __forceinline__ float gap(float at, int side, float per_cell) {
-    float inside = at - floorf(at), cells = side == 0 ? 0.f : side < 0 ? inside - side - 1 : side - inside;
-    return cells / per_cell;
-}
-
 enum Written { IN_COLUMNS, FOURS_BY_WORDS, FOURS_AT_ONCE };
 
 template <Written W>
@@ -147,30 +118,7 @@ __global__ void lists(int n, const float4* __restrict__ x, const int* __restrict
     extern __shared__ int basket[];
     int i = blockIdx.x * blockDim.x + threadIdx.x, found = 0;
     if (i >= n) return;
-    float4 a = x[i];
-    float px = c.slices[0] * c.per_support, py = c.slices[1] * c.per_support, pz = c.slices[2] * c.per_support;
-    int cy = a.y * py, cz = a.z * pz;
-    for (int dz = -c.slices[2]; dz <= c.slices[2]; dz++)
-        for (int dy = -c.slices[1]; dy <= c.slices[1]; dy++) {
-            int y = cy + dy, z = cz + dz;
-            float gy = gap(a.y * py, dy, py), gz = gap(a.z * pz, dz, pz), left = c.reach2 - gy * gy - gz * gz;
-            if (y < 0 || y >= c.cells[1] || z < 0 || z >= c.cells[2] || left <= 0) continue;
-            int line = (z * c.cells[1] + y) * c.cells[0];
-            float far = sqrtf(left) + 1e-4f;
-            int first = start[line + max((int)((a.x - far) * px), 0)], last = start[line + min((int)((a.x + far) * px) + 1, c.cells[0])];
-            if (a.x < far) first = start[line];
-            for (int k = first; k < last; k += 4) {
-                float4 b[4];
-#pragma unroll
-                for (int l = 0; l < 4; l++) b[l] = x[min(k + l, last - 1)];
-#pragma unroll
-                for (int l = 0; l < 4; l++) {
-                    float dx = a.x - b[l].x, ey = a.y - b[l].y, ez = a.z - b[l].z;
-                    if (dx * dx + ey * ey + ez * ez < c.reach2 && k + l != i && k + l < last)
-                        basket[min(found++, WIDTH - 5) * THREADS + threadIdx.x] = k + l;
-                }
-            }
-        }
+    search(i, x[i], x, start, c, [&](int j) { basket[min(found++, WIDTH - 5) * THREADS + threadIdx.x] = j; });
     found = min(found, WIDTH - 4);
     for (int k = found; k < (found + 3) / 4 * 4; k++) basket[k * THREADS + threadIdx.x] = i;
     for (int k = 0; k < found; k += 4) {
@@ -185,22 +133,6 @@ __global__ void lists(int n, const float4* __restrict__ x, const int* __restrict
         }
     }
     count[i] = found;
-}
-
-float microseconds(std::function<void()> launch) {
-    std::vector<float> taken;
-    cudaEvent_t begin, end;
-    cudaEventCreate(&begin), cudaEventCreate(&end);
-    for (int round = 0; round < (getenv("ONCE") ? 3 : 22); round++) {
-        cudaEventRecord(begin), launch(), cudaEventRecord(end);
-        CHECK(cudaEventSynchronize(end));
-        float ms;
-        cudaEventElapsedTime(&ms, begin, end);
-        if (round > 1) taken.push_back(1e3f * ms);
-    }
-    CHECK(cudaGetLastError());
-    std::sort(taken.begin(), taken.end());
-    return taken[taken.size() / 2];
 }
 
 struct Load {
@@ -242,32 +174,16 @@ int main(int argc, char** argv) {
     Load a;
     int edge = argc > 1 ? atoi(argv[1]) : 100, n = a.n = edge * edge * edge;
     float h = argc > 2 ? atof(argv[2]) : 1.95f;
-    auto shaken = [] { return 0.4f * (rand() / (float)RAND_MAX - 0.5f); };
-    std::vector<float4> x;
-    for (int i = 0; i < n; i++)
-        x.push_back({i % edge + .5f + shaken(), i / edge % edge + .5f + shaken(), i / edge / edge + .5f + shaken(), 0});
-    for (int i = n - 1; i > 0; i--) std::swap(x[i], x[((long)rand() * 32768 + rand()) % (i + 1)]);  // in a cell nobody has an order
-    auto sent = [](auto& values) {
-        void* there;
-        size_t bytes = values.size() * sizeof(values[0]);
-        CHECK(cudaMalloc(&there, bytes));
-        CHECK(cudaMemcpy(there, values.data(), bytes, cudaMemcpyHostToDevice));
-        return there;
-    };
     int blocks = (n + THREADS - 1) / THREADS, shared = WIDTH * THREADS * 4;
     CHECK(cudaMalloc(&a.columns, 4ll * n * WIDTH));
     CHECK(cudaMalloc(&a.fours, 4ll * n * WIDTH));
     CHECK(cudaMalloc(&a.count, 4ll * n));
     CHECK(cudaMalloc(&a.out, 16ll * n));
-    a.c = Numbers{h, 15 / (3.14159f * powf(h, 6)), -45 / (3.14159f * powf(h, 6)), h * h, 1 / h};
-    int shape[3] = {4, 1, 2};
-    for (int axis = 0; axis < 3; axis++) a.c.slices[axis] = shape[axis], a.c.cells[axis] = (int)(edge / h * shape[axis]) + 2;
+    const int shape[3] = {4, 1, 2};
+    a.c = numbers_of(edge, h, shape);
     auto coordinate = [&](const float4& p, int axis) { return (int)((axis == 0 ? p.x : axis == 1 ? p.y : p.z) * shape[axis] / h); };
-    auto cell = [&](const float4& p) { return ((size_t)coordinate(p, 2) * a.c.cells[1] + coordinate(p, 1)) * a.c.cells[0] + coordinate(p, 0); };
-    std::sort(x.begin(), x.end(), [&](const float4& p, const float4& q) { return cell(p) < cell(q); });
-    std::vector<int> start((size_t)a.c.cells[0] * a.c.cells[1] * a.c.cells[2] + 1);
-    for (auto& p : x) start[cell(p) + 1]++;
-    for (size_t k = 1; k < start.size(); k++) start[k] += start[k - 1];
+    std::vector<float4> x = lattice(edge);
+    const std::vector<int> start = sorted_into_cells(x, a.c);
     a.unit = (edge + 1) / 2097152.f;
     std::vector<uint4> compact;
     std::vector<float> bulk;
@@ -276,8 +192,8 @@ int main(int argc, char** argv) {
         compact.push_back({(unsigned)word, (unsigned)(word >> 32), (unsigned)rand(), 110u << 23 | (rand() & 0x7fffff)});
         bulk.push_back(p.x);
     }
-    a.places = (float4*)sent(x), a.records = (uint4*)sent(compact), a.bulk = (float*)sent(bulk);
-    auto* starts = (int*)sent(start);
+    a.places = sent(x), a.records = sent(compact), a.bulk = sent(bulk);
+    auto* starts = sent(start);
     for (auto* kernel : {lists<IN_COLUMNS>, lists<FOURS_BY_WORDS>, lists<FOURS_AT_ONCE>})
         CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
     printf("%d particles, support %.2f spacings\nlist: ", n, h);

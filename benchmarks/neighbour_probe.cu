@@ -5,39 +5,10 @@
 //     nvcc -O3 -use_fast_math -arch=sm_90 -std=c++17 -o probe benchmarks/neighbour_probe.cu && ./probe 100 1.95 && ./probe 100 2.5
 //
 // Arguments: particles along an edge, support in spacings. Prints microseconds, medians of 20, a column for each shape of cells.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <vector>
-
-#define CHECK(call)                                                                            \
-    do {                                                                                       \
-        cudaError_t error = (call);                                                            \
-        if (error != cudaSuccess) printf("%s, line %d\n", cudaGetErrorString(error), __LINE__), exit(1); \
-    } while (0)
+#include "probe.cuh"
 
 constexpr int WIDTH = 92;    // entries of a list
-constexpr int THREADS = 128;
 constexpr int SHAPES[][3] = {{1, 1, 1}, {4, 1, 1}, {4, 1, 2}, {4, 1, 3}, {4, 2, 2}, {2, 2, 2}, {2, 1, 3}};  // cells per support
-
-struct Numbers {
-    float h, weight, slope, reach2, per_support;
-    int cells[3], slices[3];  // along each edge, per support
-};
-
-__device__ __forceinline__ void add_pair(float x, float y, float z, const Numbers& c, float& density, float3& slopes, float& squares) {
-    float r2 = x * x + y * y + z * z, inverse = rsqrtf(fmaxf(r2, 1e-20f)), m = fmaxf(c.h - r2 * inverse, 0.f);
-    float g = m * m * c.slope * inverse;
-    density += m * m * m * c.weight;
-    slopes.x += g * x, slopes.y += g * y, slopes.z += g * z;
-    squares += g * g * r2;
-}
-
-__device__ __forceinline__ float multiplier(float density, float3 s, float squares) {
-    return -(density - 1.f) / (squares + s.x * s.x + s.y * s.y + s.z * s.z + 1.f);
-}
 
 // The multipliers of PBF, a neighbour's place in 16 bytes.
 __global__ void multipliers(int n, const float4* __restrict__ x, const int* __restrict__ list, const int* __restrict__ count,
@@ -136,12 +107,6 @@ __global__ void friction_16_bytes(int n, const uint4* __restrict__ r, const int*
     out[i] = make_float4(total.x, total.y, total.z, 0);
 }
 
-// How far a coordinate is at least from the cells ``side`` cells away from its own, and the coordinate in cells.
-__device__ __forceinline__ float gap(float at, int side, float per_cell) {
-    float inside = at - floorf(at), cells = side == 0 ? 0.f : side < 0 ? inside - side - 1 : side - inside;
-    return cells / per_cell;
-}
-
 // Lists: every entry written when it is found, or collected by the block and written in lines. Filled up to fours with i.
 template <bool collected>
 __global__ void lists(int n, const float4* __restrict__ x, const int* __restrict__ start, Numbers c, int* __restrict__ list,
@@ -149,35 +114,13 @@ __global__ void lists(int n, const float4* __restrict__ x, const int* __restrict
     extern __shared__ int basket[];
     int i = blockIdx.x * blockDim.x + threadIdx.x, found = 0;
     if (i >= n) return;
-    float4 a = x[i];
-    float px = c.slices[0] * c.per_support, py = c.slices[1] * c.per_support, pz = c.slices[2] * c.per_support;
-    int cy = a.y * py, cz = a.z * pz;
-    for (int dz = -c.slices[2]; dz <= c.slices[2]; dz++)
-        for (int dy = -c.slices[1]; dy <= c.slices[1]; dy++) {
-            int y = cy + dy, z = cz + dz;
-            float gy = gap(a.y * py, dy, py), gz = gap(a.z * pz, dz, pz), left = c.reach2 - gy * gy - gz * gz;
-            if (y < 0 || y >= c.cells[1] || z < 0 || z >= c.cells[2] || left <= 0) continue;
-            int line = (z * c.cells[1] + y) * c.cells[0];
-            float far = sqrtf(left) + 1e-4f;
-            int first = start[line + max((int)((a.x - far) * px), 0)], last = start[line + min((int)((a.x + far) * px) + 1, c.cells[0])];
-            if (a.x < far) first = start[line];
-            for (int k = first; k < last; k += 4) {
-                float4 b[4];
-#pragma unroll
-                for (int l = 0; l < 4; l++) b[l] = x[min(k + l, last - 1)];
-#pragma unroll
-                for (int l = 0; l < 4; l++) {
-                    float dx = a.x - b[l].x, ey = a.y - b[l].y, ez = a.z - b[l].z;
-                    if (dx * dx + ey * ey + ez * ez < c.reach2 && k + l != i && k + l < last) {
-                        int at = min(found++, WIDTH - 1);
-                        if (collected)
-                            basket[at * THREADS + threadIdx.x] = k + l;
-                        else
-                            list[(size_t)at * n + i] = k + l;
-                    }
-                }
-            }
-        }
+    search(i, x[i], x, start, c, [&](int j) {
+        int at = min(found++, WIDTH - 1);
+        if (collected)
+            basket[at * THREADS + threadIdx.x] = j;
+        else
+            list[(size_t)at * n + i] = j;
+    });
     found = min(found, WIDTH);
     if (collected)
         for (int k = 0; k < found; k++) list[(size_t)k * n + i] = basket[k * THREADS + threadIdx.x];
@@ -185,37 +128,10 @@ __global__ void lists(int n, const float4* __restrict__ x, const int* __restrict
     count[i] = found;
 }
 
-float microseconds(std::function<void()> launch) {
-    std::vector<float> taken;
-    cudaEvent_t begin, end;
-    cudaEventCreate(&begin), cudaEventCreate(&end);
-    for (int round = 0; round < 22; round++) {
-        cudaEventRecord(begin), launch(), cudaEventRecord(end);
-        CHECK(cudaEventSynchronize(end));
-        float ms;
-        cudaEventElapsedTime(&ms, begin, end);
-        if (round > 1) taken.push_back(1e3f * ms);
-    }
-    CHECK(cudaGetLastError());
-    std::sort(taken.begin(), taken.end());
-    return taken[taken.size() / 2];
-}
-
 int main(int argc, char** argv) {
     int edge = argc > 1 ? atoi(argv[1]) : 100, n = edge * edge * edge;
     float h = argc > 2 ? atof(argv[2]) : 1.95f;
-    auto shaken = [] { return 0.4f * (rand() / (float)RAND_MAX - 0.5f); };
     std::vector<float4> x;
-    for (int i = 0; i < n; i++)
-        x.push_back({i % edge + .5f + shaken(), i / edge % edge + .5f + shaken(), i / edge / edge + .5f + shaken(), 0});
-    for (int i = n - 1; i > 0; i--) std::swap(x[i], x[((long)rand() * 32768 + rand()) % (i + 1)]);  // in a cell nobody has an order
-    auto sent = [](auto& values) {
-        void* there;
-        size_t bytes = values.size() * sizeof(values[0]);
-        CHECK(cudaMalloc(&there, bytes));
-        CHECK(cudaMemcpy(there, values.data(), bytes, cudaMemcpyHostToDevice));
-        return there;
-    };
     int *list, *count, blocks = (n + THREADS - 1) / THREADS, shared = WIDTH * THREADS * 4;
     float4* out;
     CHECK(cudaMalloc(&list, 4ll * n * WIDTH));
@@ -223,19 +139,11 @@ int main(int argc, char** argv) {
     CHECK(cudaMalloc(&out, 16ll * n));
     printf("%d particles, support %.2f spacings\n", n, h);
     printf("cells per support  list: one by one  collected  multipliers: 16 bytes  8 bytes  friction: 32 bytes  16 bytes  sum\n");
-    const auto shuffled = x;
+    const auto shuffled = lattice(edge);
     for (auto& shape : SHAPES) {
         x = shuffled;
-        Numbers c{h, 15 / (3.14159f * powf(h, 6)), -45 / (3.14159f * powf(h, 6)), h * h, 1 / h};
-        for (int axis = 0; axis < 3; axis++) c.slices[axis] = shape[axis], c.cells[axis] = (int)(edge / h * shape[axis]) + 2;
-        auto cell = [&](const float4& p) {
-            int cx = p.x * c.slices[0] / h, cy = p.y * c.slices[1] / h, cz = p.z * c.slices[2] / h;
-            return ((size_t)cz * c.cells[1] + cy) * c.cells[0] + cx;
-        };
-        std::sort(x.begin(), x.end(), [&](const float4& a, const float4& b) { return cell(a) < cell(b); });
-        std::vector<int> start((size_t)c.cells[0] * c.cells[1] * c.cells[2] + 1);
-        for (auto& p : x) start[cell(p) + 1]++;
-        for (size_t k = 1; k < start.size(); k++) start[k] += start[k - 1];
+        const Numbers c = numbers_of(edge, h, shape);
+        const std::vector<int> start = sorted_into_cells(x, c);
         float unit = (edge + 1) / 2097152.f;  // places of 21 bits, without the wrapping: the tank is the period
         std::vector<uint4> compact;
         std::vector<uint2> small;
@@ -246,10 +154,10 @@ int main(int argc, char** argv) {
             compact.push_back({(unsigned)word, (unsigned)(word >> 32), (unsigned)rand(), 127u << 24 | (rand() & 0xffffff)});
             two.push_back(p), two.push_back({sinf(p.x), cosf(p.y), .01f * p.z, 1});
         }
-        auto *places = (float4*)sent(x), *records = (float4*)sent(two);
-        auto* eights = (uint2*)sent(small);
-        auto* sixteens = (uint4*)sent(compact);
-        auto* starts = (int*)sent(start);
+        auto *places = sent(x), *records = sent(two);
+        auto* eights = sent(small);
+        auto* sixteens = sent(compact);
+        auto* starts = sent(start);
         printf("%5d x %d x %d", shape[0], shape[1], shape[2]);
         printf(" %20.1f", microseconds([&] { lists<false><<<blocks, THREADS>>>(n, places, starts, c, list, count); }));
         printf(" %10.1f", microseconds([&] { lists<true><<<blocks, THREADS, shared>>>(n, places, starts, c, list, count); }));

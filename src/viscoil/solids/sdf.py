@@ -4,9 +4,9 @@ A solid is a list of parts; its distance is the (smooth) minimum over them, or t
 All formulas are written for a shape at the origin with y as its axis; parts carry their own rotation and centre.
 
 Every kernel that asks for a distance holds all formulas, wherever it asks. On a GPU that is a hundred kilobytes of machine code
-for the contact of a few particles with a box, and fetching it takes longer than what it does. So kernels know, as a constant,
-which shapes there are (``Parts.shapes``), and hold the formulas of those. A CPU's kernels hold all: there a new set of shapes
-would cost more seconds of compiling than it ever saves.
+for the contact of a few particles with a box. So kernels know, as a constant, which shapes there are (``Parts.shapes``), and
+hold the formulas of those: a million particles of PBF iterate faster by it (docs/performance.md). A CPU's kernels hold all:
+there a new set of shapes would cost more seconds of compiling than it ever saves.
 """
 
 from dataclasses import dataclass, field
