@@ -114,14 +114,21 @@ def _aligned_place(words: Any) -> int:
 
 
 @qd.func
-def names_at(address: qd.u64):
-    """Four whole numbers by one load."""
+def _four_at(address: qd.u64) -> vec4:
+    """Four numbers by one load."""
     a = 0.0
     b = 0.0
     c = 0.0
     d = 0.0
     load_four(address, a, b, c, d)
-    return qd.Vector([qd.bit_cast(a, qd.i32), qd.bit_cast(b, qd.i32), qd.bit_cast(c, qd.i32), qd.bit_cast(d, qd.i32)])
+    return vec4(a, b, c, d)
+
+
+@qd.func
+def names_at(address: qd.u64):
+    """Four whole numbers by one load."""
+    four = _four_at(address)
+    return qd.Vector([qd.bit_cast(four[k], qd.i32) for k in qd.static(range(4))])
 
 
 @qd.func
@@ -167,21 +174,14 @@ def record(r: Records, j: qd.i32) -> vec4:
 @qd.func
 def record_from(r: Records, begin: qd.u64, j: qd.i32) -> vec4:
     """The same where ``begin`` is known."""
-    a = 0.0
-    b = 0.0
-    c = 0.0
-    d = 0.0
+    result = vec4(0.0)
     if qd.static(is_wide()):
-        address = begin + qd.cast(j, qd.u64) * qd.u64(16)
-        load_four(address, a, b, c, d)
+        result = _four_at(begin + qd.cast(j, qd.u64) * qd.u64(16))
     else:
         first = r.words[2 * j]
         second = r.words[2 * j + 1]
-        a = _low(first)
-        b = _high(first)
-        c = _low(second)
-        d = _high(second)
-    return vec4(a, b, c, d)
+        result = vec4(_low(first), _high(first), _low(second), _high(second))
+    return result
 
 
 @qd.func
@@ -189,13 +189,7 @@ def record_ahead(r: Records, begin: qd.u64, j: qd.i32, more: qd.template()) -> v
     """:func:`record_from` of record j + ``more``: of several that follow each other only the first has its address found."""
     result = vec4(0.0)
     if qd.static(is_wide()):
-        a = 0.0
-        b = 0.0
-        c = 0.0
-        d = 0.0
-        address = begin + qd.cast(j, qd.u64) * qd.u64(16) + qd.u64(qd.static(16 * more))
-        load_four(address, a, b, c, d)
-        result = vec4(a, b, c, d)
+        result = _four_at(begin + qd.cast(j, qd.u64) * qd.u64(16) + qd.u64(qd.static(16 * more)))
     else:
         result = record_from(r, begin, j + more)
     return result
@@ -360,14 +354,18 @@ def velocity_in(low: qd.u32, high: qd.u32, digits: qd.u32) -> vec3:
 @qd.func
 def velocity_of(r: Records, j: qd.i32) -> vec3:
     """The velocity in record j."""
-    low, high = _halves(r.words[2 * j + 1])
-    return velocity_in(low, high, qd.u32(0x4B000000))
+    return _velocity_from(r.words[2 * j + 1])
 
 
 @qd.func
 def rounded(v: vec3) -> vec3:
     """What a record will say of v."""
-    low, high = _halves(velocity_word(v))
+    return _velocity_from(velocity_word(v))
+
+
+@qd.func
+def _velocity_from(word: qd.u64) -> vec3:
+    low, high = _halves(word)
     return velocity_in(low, high, qd.u32(0x4B000000))
 
 
