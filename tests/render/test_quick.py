@@ -81,6 +81,26 @@ def test_thickness_is_the_length_of_fluid_up_to_a_solid():
     assert quick._thickness(fluid, CAMERA, SIZE, nothing)[0] == 0
 
 
+def test_rays_through_edges_count_each_layer_once(monkeypatch):
+    size = (161, 97)  # the middle pixel looks along the axis, at a diagonal of the front and one of the back
+    box = as_fluid({"type": "box", "size": [1, 1, 1]}, (0, 1, 0))
+    nothing = np.full(size[0] * size[1], np.inf, np.float32)
+    at = Projected.of(box.vertices, CAMERA, size)
+    layers = np.bincount(samples(at, box.triangles, size, 1e-3).pixel)
+    assert layers[size[1] // 2 * size[0] + size[0] // 2] == 2, "the box has one front and one back"
+    assert quick._thickness(box, CAMERA, size, nothing).max() < 1.05
+
+    def torn(*arguments):  # as rounding may leave it: one pixel misses its front
+        found = samples(*arguments)
+        lost = np.flatnonzero(found.pixel == size[1] // 2 * size[0] + 70)
+        kept = np.arange(len(found.pixel)) != lost[found.depth[lost].argmin()]
+        return raster.Samples(found.pixel[kept], found.triangle[kept], found.weights[kept], found.depth[kept])
+
+    whole = quick._thickness(box, CAMERA, size, nothing)
+    monkeypatch.setattr(quick, "samples", torn)
+    assert np.allclose(quick._thickness(box, CAMERA, size, nothing), whole, atol=0.02)
+
+
 def picture(look, colour=(0.25, 0.56, 0.82), things=(), shape=None):
     fluid = as_fluid(shape or {"type": "sphere", "radius": 0.7}, (0, 0.9, 0))
     chosen = [LOOKS[look].coloured(colour)]

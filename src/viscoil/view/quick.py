@@ -205,6 +205,11 @@ def _thickness(mesh: SurfaceMesh, camera: Camera, size: tuple[int, int], depth: 
     sign = np.where(at.turned(mesh.triangles) > 0, -1.0, 1.0)[found.triangle]
     ends = np.minimum(found.depth, depth[found.pixel])
     total = np.bincount(found.pixel, weights=sign * ends, minlength=size[0] * size[1])
+    # A ray through an edge may count both of its triangles, or none: there fronts and backs do not pair up.
+    paired = np.bincount(found.pixel, weights=sign, minlength=len(total)).reshape(size[::-1]) == 0
+    around = np.pad(np.stack([total.reshape(paired.shape) * paired, paired]), ((0, 0), (1, 1), (1, 1)))
+    length, number = around[:, :-2, 1:-1] + around[:, 2:, 1:-1] + around[:, 1:-1, :-2] + around[:, 1:-1, 2:]
+    total = np.where(paired, total.reshape(paired.shape), length / np.maximum(number, 1)).reshape(-1)
     return np.clip(total, 0, None).astype(np.float32)
 
 
