@@ -71,7 +71,7 @@ def test_where_the_surface_meets_a_wall_it_has_an_edge():
     block = trimesh.creation.box((2, 1, 2)).subdivide().subdivide().subdivide().subdivide()
     vertices, triangles, normals = creased(block.vertices, block.faces, angle=180)
     fields = {"normal": normals.astype(np.float32), "material": np.arange(len(vertices))}
-    water = SurfaceMesh((vertices + [0, 0.5, 0]).astype(np.float32), triangles, fields, spacing=D)
+    water = SurfaceMesh((vertices + np.array([0, 0.5, 0])).astype(np.float32), triangles, fields, spacing=D)
     water.vertices[:, [0, 2]] *= 1 - 0.5 * D  # surfaces of particles end half a spacing before walls
     tank = {"name": "tank", "container": True, "shape": {"type": "box", "size": [2, 4, 2]}, "pose": pose(0, 2, 0)}
     after = laid(water, [tank])

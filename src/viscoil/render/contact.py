@@ -52,8 +52,8 @@ def _edged(mesh: SurfaceMesh, pressed: np.ndarray) -> SurfaceMesh:
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-30)
     corners[on] = len(mesh) + which
     vertices = mesh.vertices.copy()
-    along = on.sum(axis=1) == 2
-    vertices[twins] = _straightened(vertices[twins], which[np.flatnonzero(along[np.nonzero(on)[0]])].reshape(-1, 2), mesh.spacing)
+    two = (on.sum(axis=1) == 2)[np.nonzero(on)[0]]  # an edge of these triangles is part of the line
+    vertices[twins] = _straightened(vertices[twins], which[two].reshape(-1, 2), mesh.spacing)
     triangles = mesh.triangles.copy()
     triangles[rows] = corners
     fields = {name: np.concatenate([values, values[twins]]) for name, values in mesh.fields.items()}
