@@ -187,3 +187,16 @@ def test_two_materials_are_told_apart():
         image = draw(frame, "surface", looks_of(frame.materials, look), camera, SIZE, 0.3, 0.5).image.astype(int)
         left, right = image[40:60, 35:60].reshape(-1, 3).mean(axis=0), image[40:60, 100:125].reshape(-1, 3).mean(axis=0)
         assert left[2] > left[0] and right[0] > right[2] + 40
+
+
+def test_the_border_between_two_materials_is_soft_and_shows_no_triangles():
+    ball = as_fluid({"type": "sphere", "radius": 1})
+    alone = ball.vertices[:, 0].astype(float)
+    ball.fields["material"] = (alone > 0).astype(np.int32)
+    shares = quick._shares(ball, 2)
+    assert shares.sum(axis=1) == pytest.approx(1, abs=1e-5)
+    edges = ball.triangles[:, [0, 1]]
+    assert np.abs(np.diff(shares[edges, 1], axis=1)).max() < 0.35, "no step within a triangle"
+    assert shares[alone > 0.6, 1].min() > 0.99 and shares[alone < -0.6, 1].max() < 0.01, "far from it nothing mixes"
+    assert shares[ball.fields["material"] == 1, 1].min() > 0.3
+    assert quick._shares(ball, 1).shape == (1, 1)
