@@ -44,7 +44,6 @@ PROFILER = (  # caches stay as they are in a run: small loads live in them
 )
 CHECKER = ("compute-sanitizer", "--tool", "racecheck")
 MULTIPROCESSORS = "132"  # of an H200: loops are compiled for their number
-STAYING, GOING = {"VISCOIL_STAYING": "1"}, {"VISCOIL_STAYING": "0"}
 
 
 @dataclass(frozen=True)
@@ -77,25 +76,22 @@ def _scaling(name: str, seconds: float, *more: str) -> Part:
 
 
 RIGHT = ("validate", "free_fall", "invariants", "column", "--quick", "--device", "cuda")
-FEW = "interactive,honey,waffle,armadillo_splash,dam_break,bunny_drop"  # below 250,000 particles: threads can stay
+FEW = "interactive,honey,waffle,armadillo_splash,dam_break,bunny_drop"
 PARTS = (
     Part("right", RIGHT, 60),
-    Part("right_staying", RIGHT, 60, STAYING),
-    _papers("small", FEW, 90, **GOING),
-    _papers("small_staying", FEW, 90, **STAYING),
-    _papers("pbf_million", "pbf_million", 60, VISCOIL_RECORDS="wide"),
-    _papers("pbf_million_narrow", "pbf_million", 60, VISCOIL_RECORDS="narrow"),
+    _papers("small", FEW, 90),
+    _papers("pbf_million", "pbf_million", 60),
     _papers("million", "million", 60),
     _papers("pvfs_iisph", "1k,20k,20k_liquid,1m_springs,1m_bonds", 120),
     _papers("bears", "bears", 120),
-    Part("profile_honey", ("plain_steps", "honey"), 120, GOING, PROFILER),
+    Part("profile_honey", ("plain_steps", "honey"), 120, {}, PROFILER),
     _scaling("largest", 240, "--device", "cuda", "--solver", "dcpbd", "--particles", "none", "--largest"),
     _scaling("threads", 240, "--device", "cpu", "--particles", "none", "--thread-counts", "1,2,4,8,16,32"),
     _papers("cake", "cake", 300),
-    _papers("small_blocks", FEW, 90, VISCOIL_BLOCKS="16", **GOING),
+    _papers("small_blocks", FEW, 90, VISCOIL_BLOCKS="16"),
     _scaling("sizes", 240, "--device", "cuda"),
     Part("profile_pbf", ("plain_steps", "pbf", "1000000"), 120, {}, PROFILER),
-    Part("races", ("plain_steps", "dcpbd", "20000"), 200, STAYING, CHECKER),
+    Part("races", ("plain_steps", "dcpbd", "20000"), 200, {}, CHECKER),
 )
 
 

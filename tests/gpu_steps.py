@@ -34,7 +34,6 @@ def after(method: str, device: str, correction: str = "") -> dict[str, Any]:
         sim.step()
     p, n = sim.world.particles, sim.world.count
     order = np.argsort(read(p.id, n))
-    sim.solver.iterations_used()  # which complains if threads waited in vain
     bonds = sim.world.carried.get("number")
     nearby = getattr(getattr(sim.solver, "scratch", None), "nearby", None)
     listed = read(nearby.index, int(read(nearby.number)[0])) if nearby else np.zeros(0, np.int32)
@@ -61,7 +60,6 @@ def main(device: str, folder: str, *asked: str) -> None:
     most, baskets = search.MOST_ELEMENTS, depth.BASKETS
     for name in asked:
         method, _, variant = name.partition(":")
-        os.environ["VISCOIL_STAYING"] = "1" if variant == "staying" else "0"
         os.environ["VISCOIL_TEAM"] = "8" if variant == "eight" else ""
         depth.BASKETS = (12,) if variant == "spilling" else baskets  # lists longer than what is collected of them
         search.MOST_ELEMENTS = 20 * PARTICLES if variant == "torn" else most  # a list of several pieces
