@@ -60,7 +60,7 @@ class Table:
 
 
 @cache
-def _words() -> dict[str, Any]:
+def written() -> dict[str, Any]:
     """reference.toml."""
     return tomllib.loads(Path(__file__).with_name("reference.toml").read_text(encoding="utf-8"))
 
@@ -148,8 +148,8 @@ def _key(name: str, field: Any, shown: dict[str, Any], table: str) -> Key:
     default = _default(field)
     if name in shown:
         example = _value(shown[name])
-    elif name in _words()["examples"]:
-        example = _value(_words()["examples"][name])
+    elif name in written()["examples"]:
+        example = _value(written()["examples"][name])
     elif kind == "true or false" and field.default is True:
         example = "false"
     elif kind in ("number", "whole number", "text") and default not in (REQUIRED, UNSET, "`0`"):
@@ -211,7 +211,7 @@ def _links(path: str, name: str, field: Any) -> str:
         return ""
     if len(models) > 1:
         return "shape"
-    same = [p for p in _words()["table"] if p not in ("shape", "solver", "profiles") and model_at(p) is models[0]]
+    same = [p for p in written()["table"] if p not in ("shape", "solver", "profiles") and model_at(p) is models[0]]
     if not same:
         raise LookupError(f"reference.toml has no table for {path}.{name}")
     own = f"{path}.{name}"
@@ -221,7 +221,7 @@ def _links(path: str, name: str, field: Any) -> str:
 @cache
 def table(path: str) -> Table:
     """The table of that path, as reference.toml names it."""
-    words = _words()["table"][path]
+    words = written()["table"][path]
     if path in ("shape", "solver", "profiles"):
         return Table(path, {"shape": "shape = { type = … }"}.get(path, f"[{path}]"), words["title"], words.get("text", ""),
                      words.get("example", "").strip(), ())  # fmt: skip
@@ -243,7 +243,7 @@ def table(path: str) -> Table:
 
 def tables() -> list[Table]:
     """All tables, in the order of the reference."""
-    return [table(path) for path in _words()["table"]]
+    return [table(path) for path in written()["table"]]
 
 
 # --- finding ---------------------------------------------------------------------------------------------------------
@@ -255,22 +255,22 @@ def lookup(key: str) -> tuple[Table, list[tuple[Table, Key]]]:
     paths = [found.path for found in tables()]
     if key in paths:
         return table(key), []
-    words = [word for word in key.split(".") if not word.isdigit()]
+    parts = [word for word in key.split(".") if not word.isdigit()]
     here, place = None, "scene"
-    for number, word in enumerate(words):
+    for number, word in enumerate(parts):
         path = place if place != "scene" else ""
         direct = f"{path}.{word}".strip(".")
         row = next((row for row in table(place).keys if row.name == word), None)
         if direct in paths:
             place = direct
-        elif row is not None and number == len(words) - 1 and not row.table:
+        elif row is not None and number == len(parts) - 1 and not row.table:
             here = row
         elif row is not None and row.table:
             place = row.table
-        elif number and words[number - 1] in ("material", "materials"):
+        elif number and parts[number - 1] in ("material", "materials"):
             continue  # a material's own name
         else:
-            elsewhere = _everywhere(words[-1], place if number else "")
+            elsewhere = _everywhere(parts[-1], place if number else "")
             if elsewhere:
                 return elsewhere[0][0], elsewhere
             raise _unknown(key, word, place)
@@ -332,7 +332,7 @@ def _section(found: Table) -> list[str]:
 
 def markdown() -> str:
     """docs/scene_reference.md."""
-    words = _words()
+    words = written()
     lines = [f"# {words['title']}", "", words["introduction"].strip(), "", "```toml", words["example"].strip(), "```", "",
              words["after"].strip(), ""]  # fmt: skip
     for found in tables():
