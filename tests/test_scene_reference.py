@@ -149,8 +149,8 @@ def test_help_of_a_single_word_finds_it_wherever_it_is(capsys):
 
 @pytest.mark.parametrize(
     ("key", "meant"),
-    [("emiter", "emitter"), ("emitter.sped", "speed"), ("time.fps", "frame_time"), ("solver.pdf", "pbf"), ("shape.bowel", "bowl"),
-     ("viscocity", "viscosity"), ("solver.pbf.iteration", "iterations")],
+    [("emiter", "emitter"), ("emitter.sped", "speed"), ("time.fps", "frame_time"), ("solver.pdf", "pbf"),
+     ("shape.bowel", "bowl"), ("viscocity", "viscosity"), ("solver.pbf.iteration", "iterations")],
 )  # fmt: skip
 def test_a_wrong_key_is_refused_with_what_was_meant(key, meant):
     with pytest.raises(SceneError) as refused:

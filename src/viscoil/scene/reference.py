@@ -126,8 +126,8 @@ def _described(annotation: Any, metadata: list[Any]) -> tuple[str, str, str, str
     if origin is list:
         return "list of texts" if str in get_args(annotation) else "two numbers, or texts with a unit", "", "", "[]"
     simple = next((part for part in parts if part in (bool, str, float)), str)
-    words, example = {bool: ("true or false", "true"), str: ("text", '""'), float: ("number, or text with a unit", "30")}[simple]
-    return words, "", "", example
+    known_words = {bool: ("true or false", "true"), str: ("text", '""'), float: ("number, or text with a unit", "30")}
+    return known_words[simple][0], "", "", known_words[simple][1]
 
 
 def _default(field: Any) -> str:
