@@ -13,7 +13,7 @@ from viscoil.cli.commands import _repeat_set, app
 from viscoil.material import PRESETS
 from viscoil.model import models_in
 from viscoil.scene import reference
-from viscoil.scene.load import shipped
+from viscoil.scene.load import load, shipped
 from viscoil.solvers import SOLVERS
 from viscoil.validation import CASES
 
@@ -72,10 +72,10 @@ def problem_with(command: str) -> str:
 
 
 def test_the_check_of_commands_sees_what_is_wrong():
-    assert commands_in("Say `VISCOIL_THREADS=2 viscoil run x; viscoil list` or\n```\nviscoil plot runs/x   # a plot\n```\n") == [
-        "viscoil plot runs/x", "viscoil run x", "viscoil list",
-    ]  # fmt: skip
-    assert not problem_with("viscoil run dam_break --frames 3 --set a.b=2 c=3") and not problem_with("viscoil validate [--quick]")
+    text = "Say `VISCOIL_THREADS=2 viscoil run x; viscoil list` or\n```\nviscoil plot runs/x   # a plot\n```\n"
+    assert commands_in(text) == ["viscoil plot runs/x", "viscoil run x", "viscoil list"]
+    assert not problem_with("viscoil run dam_break --frames 3 --set a.b=2 c=3")
+    assert not problem_with("viscoil validate [--quick]")
     assert problem_with("viscoil run dam_brake") and problem_with("viscoil validate column colum")
     assert problem_with("viscoil run dam_break --frame 3") and problem_with("viscoil rum dam_break")
 
@@ -91,8 +91,8 @@ def anchors(page: Path) -> set[str]:
     """Where links into a page may lead: its headings as GitHub names them, and ids."""
     text = page.read_text(encoding="utf-8")
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    slugs = {re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", h)).strip().lower().replace(" ", "-") for h in headings}
-    return slugs | set(re.findall(r'<a id="([^"]+)">', text))
+    plain = [re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", heading)) for heading in headings]
+    return {heading.strip().lower().replace(" ", "-") for heading in plain} | set(re.findall(r'<a id="([^"]+)">', text))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=title)
@@ -189,8 +189,16 @@ def test_tables_of_scenes_and_presets_are_complete():
     assert all(f"\n| {name} | density" in materials for name in PRESETS)
 
 
-def test_the_readme_is_short_and_calls_only_complete_what_is():
+def test_the_readme_is_short_its_examples_are_whole_and_nothing_is_called_complete(tmp_path):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 130 and "<!-- bench:" not in text
+    blocks = re.findall(r"^```(toml|python)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert [language for language, _ in blocks].count("toml") == 1
+    for language, block in blocks:
+        if language == "python":
+            compile(block, "README.md", "exec")
+            continue
+        (tmp_path / "my.toml").write_text(block, encoding="utf-8")
+        load(tmp_path / "my.toml")
     assert "make demo" in text and "make test" in text and "git clone " in text
     assert "| complete" not in text
