@@ -14,7 +14,7 @@ from viscoil.material import PRESETS
 from viscoil.scene.load import shipped
 from viscoil.solvers import SOLVERS
 
-COMMANDS = ["list", "check", "run", "cache", "info", "plot", "export", "validate", "bench", "demo", "doctor", "schema"]
+COMMANDS = ["list", "check", "run", "cache", "info", "plot", "export", "validate", "bench", "demo", "doctor", "schema", "help"]
 
 
 def said(capsys, *arguments: str) -> str:
@@ -85,7 +85,7 @@ def test_at_a_terminal_lists_carry_summaries(capsys, monkeypatch):
     assert "density 1420 kg/m³, viscosity 10 Pa s" in " ".join(text.split())
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["run", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["run", "--help"], ["help"], ["help", "run"]])
 def test_help_and_lists_load_neither_kernels_nor_models(arguments):
     code = (
         "import sys\nfrom viscoil.cli import main\n"
@@ -153,6 +153,7 @@ def test_doctor_runs_a_kernel(capsys):
         (["run", "dam_break", "-o", "nowhere", "--resume"], ["no run to resume in nowhere"]),
         (["check", "."], ["is a directory"]),
         (["check", "dam_break", "--set", "quality=papr"], ["--set quality: no profile called"]),
+        (["help", "rum"], ['there is nothing about "rum"', 'Did you mean "run"?']),
         (["list", "scene"], ['cannot list "scene"', 'Did you mean "scenes"?']),
         (["doctor", "--device", "cpuu"], ["cpuu", "cpu", "cuda"]),
         (["run", "dam_break", "--device", "gpu"], ["gpu", "expected one of auto, cpu, cuda"]),

@@ -167,10 +167,15 @@ class Quantity:
         unit = f" in {kind.si}" if kind.si else ""
         words = "".join(f' or "{word}"' for word, _ in self.words)
         range_text = f", {' and '.join(limits)}" if limits else ""
-        return f"{kind.one}{unit}{range_text}, e.g. {self._example()}{words}"
+        return f"{kind.one}{unit}{range_text}, e.g. {self._examples()}{words}"
 
-    def _example(self) -> str:
-        """A value that would be accepted: the kind's own, or the middle of a range that lies elsewhere."""
+    @property
+    def example(self) -> str:
+        """A value that would be accepted, as it is typed in a scene file; with a unit where that fits."""
+        return self._examples().split(" or ")[-1]
+
+    def _examples(self) -> str:
+        """Values that would be accepted: the kind's own, or the middle of a range that lies elsewhere."""
         low, high = max(self.above or 0.0, self.at_least or 0.0), self.at_most
         usual = float(KINDS[self.kind].example.split()[0])
         if high is None:
@@ -236,7 +241,12 @@ class Vector:
         kind = KINDS[self.kind]
         unit = f" in {kind.si}" if kind.si else ""
         limit = f", each greater than {self.above:g}" if self.above is not None else ""
-        return f"three {kind.many}{unit}{limit}, e.g. {_EXAMPLE_VECTORS.get(self.kind, '[1.0, 2.0, 1.0]')}"
+        return f"three {kind.many}{unit}{limit}, e.g. {self.example}"
+
+    @property
+    def example(self) -> str:
+        """A value that would be accepted, as it is typed in a scene file."""
+        return _EXAMPLE_VECTORS.get(self.kind, "[1.0, 2.0, 1.0]")
 
     def __call__(self, value: Any) -> tuple[float, float, float]:
         """The three components in SI units."""
@@ -285,8 +295,12 @@ class Count:
             limits.append(f"at least {self.at_least}")
         if self.at_most is not None:
             limits.append(f"at most {self.at_most:,}")
-        example = max(self.at_least or 0, min(4, self.at_most if self.at_most is not None else 4))
-        return f"a whole number{', ' if limits else ''}{' and '.join(limits)}, e.g. {example}"
+        return f"a whole number{', ' if limits else ''}{' and '.join(limits)}, e.g. {self.example}"
+
+    @property
+    def example(self) -> str:
+        """A value that would be accepted, as it is typed in a scene file."""
+        return str(max(self.at_least or 0, min(4, self.at_most if self.at_most is not None else 4)))
 
     def __call__(self, value: Any) -> int:
         """The value as a Python int."""

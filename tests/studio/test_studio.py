@@ -217,7 +217,7 @@ def test_scripts_are_told_what_there_is(studio):
 def test_without_viser_the_command_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "viser", None)
     assert main(["studio", "dam_break", "--no-browser"]) == 2
-    assert 'pip install "viscoil[studio]"' in capsys.readouterr().err
+    assert 'pip install ".[studio]"' in capsys.readouterr().err
 
 
 def test_wrong_wishes_are_refused_before_anything_starts(capsys):

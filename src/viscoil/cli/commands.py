@@ -23,7 +23,8 @@ app = App(
     help_format="plaintext",
     help_epilogue="Examples:\n  viscoil demo\n  viscoil list scenes\n  viscoil run dam_break\n"
     "  viscoil run my_scene.toml -o runs/first --set time.frames=50\n"
-    "  viscoil plot runs/first\n\nEvery command has its own examples: viscoil run --help",
+    "  viscoil plot runs/first\n\nEvery command has its own examples: viscoil run --help\n"
+    "How a scene is written: viscoil help scene",
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
@@ -95,6 +96,36 @@ def _repeat_set(tokens: list[str]) -> list[str]:
 
 
 # --- looking around --------------------------------------------------------------------------------------------------
+@app.command(
+    name="help",
+    help_epilogue="Examples:\n  viscoil help\n  viscoil help scene\n  viscoil help scene emitter\n"
+    "  viscoil help scene solver.pbf.iterations\n  viscoil help run",
+)
+def help_(topic: str | None = None, key: str | None = None, /) -> int:
+    """Explain: how a scene is written, with every table and key; or a command.
+
+    Parameters
+    ----------
+    topic
+        scene, or a command; what there is when left out.
+    key
+        With scene: a table or key, e.g. emitter, time.frames, shape.bowl, solver.pbf.iterations.
+    """
+    from viscoil.cli import helping
+
+    names = [name for name in app if not name.startswith("-")]
+    if topic is None:
+        helping.overview()
+        return dispatch(["--help"])
+    if topic == "scene":
+        helping.scene(key)
+    elif topic in names:
+        return dispatch([topic, *([key] if key else []), "--help"])
+    else:
+        raise helping.unknown(topic, names)
+    return 0
+
+
 @app.command(
     name="list",
     help_epilogue="Examples:\n  viscoil list\n  viscoil list materials\n"

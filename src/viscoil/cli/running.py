@@ -143,7 +143,7 @@ def demo(folder: Path, frames: int, machine: Any) -> int:
 def _shown(folder: Path, path: Path, scene: Any) -> list[tuple[str, Any]]:
     """A picture and a film of the demo, drawn in a few seconds; better where the packages for it are installed."""
     from viscoil.cli.renders import Progress
-    from viscoil.errors import MissingExtra
+    from viscoil.errors import MissingExtra, install_command
     from viscoil.extras import require
     from viscoil.io.run import Run
     from viscoil.render.film import write_film
@@ -166,7 +166,7 @@ def _shown(folder: Path, path: Path, scene: Any) -> list[tuple[str, Any]]:
     large = Settings(fast=True, view=settings.view)
     image = folder / f"{DEMO_SCENE}.png"
     draw(run.frame(telling), large, scenery([run.frame(telling)], large)).save(image)
-    note = "drawn as particles; for surfaces: pip install \"viscoil[surface]\"" if settings.how() == "particles" else ""
+    note = f"drawn as particles; for surfaces: {install_command('surface')}" if settings.how() == "particles" else ""
     return [("picture", image), ("film", film), ("note", note), ("pictures", run.path / "render")]
 
 

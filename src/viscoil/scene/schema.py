@@ -65,7 +65,7 @@ class Scene(Model):
     spacing: Length
     """distance d between particles at rest [m]"""
     gravity: Acceleration = (0.0, -9.81, 0.0)
-    """[m/s²]"""
+    """acceleration of gravity [m/s²]"""
     up: Literal["y", "z"] = "y"
     """for pictures and exported files"""
     domain: Domain | None = None
