@@ -88,7 +88,6 @@ PARTS = (
     _scaling("largest", 240, "--device", "cuda", "--solver", "dcpbd", "--particles", "none", "--largest"),
     _scaling("threads", 240, "--device", "cpu", "--particles", "none", "--thread-counts", "1,2,4,8,16,32"),
     _papers("cake", "cake", 300),
-    _papers("small_blocks", FEW, 90, VISCOIL_BLOCKS="16"),
     _scaling("sizes", 240, "--device", "cuda"),
     Part("profile_pbf", ("plain_steps", "pbf", "1000000"), 120, {}, PROFILER),
     Part("races", ("plain_steps", "dcpbd", "20000"), 200, {}, CHECKER),

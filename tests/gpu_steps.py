@@ -6,7 +6,6 @@ How neighbours are read (VISCOIL_RECORDS) is the process's: kernels are compiled
 """
 
 import functools
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -53,6 +52,7 @@ def compile_in_a_hurry() -> None:
 
 def main(device: str, folder: str, *asked: str) -> None:
     from viscoil import backend
+    from viscoil.scene import build
     from viscoil.sph import depth, search
 
     compile_in_a_hurry()
@@ -60,7 +60,7 @@ def main(device: str, folder: str, *asked: str) -> None:
     most, baskets = search.MOST_ELEMENTS, depth.BASKETS
     for name in asked:
         method, _, variant = name.partition(":")
-        os.environ["VISCOIL_TEAM"] = "8" if variant == "eight" else ""
+        build.team_size = (lambda *_: 8) if variant == "eight" else search.team_size
         depth.BASKETS = (12,) if variant == "spilling" else baskets  # lists longer than what is collected of them
         search.MOST_ELEMENTS = 20 * PARTICLES if variant == "torn" else most  # a list of several pieces
         np.savez(Path(folder) / f"{method}_{variant}.npz", **after(method, device, variant if method == "iisph" else ""))

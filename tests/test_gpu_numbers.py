@@ -46,8 +46,7 @@ def emulated():
 def run(emulated, folder, *asked, check=True, records=""):
     """A process of its own, on an emulated GPU with two multiprocessors."""
     environment = emulated(folder) | {"VISCOIL_CACHE": str(folder / "cache"), "PYTHONPATH": str(HERE)}
-    for name in ("VISCOIL_BLOCKS", "VISCOIL_DEVICE", "VISCOIL_TEAM"):
-        environment.pop(name, None)
+    environment.pop("VISCOIL_DEVICE", None)
     environment["VISCOIL_RECORDS"] = records
     done = subprocess.run([sys.executable, *asked], env=environment, capture_output=True, text=True, timeout=600)
     assert not check or done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]

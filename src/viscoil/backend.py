@@ -101,14 +101,6 @@ def _thread_count(threads: int | None) -> int:
     return threads
 
 
-def _blocks() -> int | None:
-    """Blocks of threads per multiprocessor that all loops of a GPU are launched with, if VISCOIL_BLOCKS says so."""
-    asked = os.environ.get("VISCOIL_BLOCKS", "").strip()
-    if asked and (not asked.isdecimal() or not 1 <= int(asked) <= 64):
-        raise DeviceError(f"VISCOIL_BLOCKS: expected a whole number from 1 to 64; got '{asked}'")
-    return int(asked) if asked else None
-
-
 def _multiprocessors(name: str) -> int:
     """Of a CUDA device; 0 where that cannot be told."""
     if name != "cuda":
@@ -130,7 +122,7 @@ def _grid(multiprocessors: int) -> dict[str, int]:
     Sixteen per multiprocessor fill it. Left alone it would be 64, and an empty loop then takes 7.7 µs instead of 3.1 on an
     H200: in small scenes that is all there is (see also :func:`small_launches`).
     """
-    return {"saturating_grid_dim": (_blocks() or BLOCKS) * multiprocessors} if multiprocessors else {}
+    return {"saturating_grid_dim": BLOCKS * multiprocessors} if multiprocessors else {}
 
 
 def start(device: str = "auto", threads: int | None = None, profiled: bool = False) -> Backend:
@@ -211,7 +203,7 @@ def small_launches(wanted: bool) -> Iterator[None]:
     apart (sph/depth.py: FEW)."""
     config = impl.current_cfg()
     before = config.saturating_grid_dim
-    if wanted and current().device == "cuda" and _blocks() is None:
+    if wanted and current().device == "cuda":
         config.saturating_grid_dim = before * FEW_BLOCKS // BLOCKS
     try:
         yield
