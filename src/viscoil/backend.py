@@ -18,6 +18,7 @@ from quadrants.lang import impl
 
 from viscoil import cache, compiler
 from viscoil.errors import DeviceError
+from viscoil.turns import turn
 
 # Vulkan is never chosen by itself: a software rasteriser answers to that name too, and is slower than the CPU.
 AUTOMATIC = ("cuda", "amdgpu", "metal")
@@ -125,6 +126,7 @@ def _grid(multiprocessors: int) -> dict[str, int]:
     return {"saturating_grid_dim": BLOCKS * multiprocessors} if multiprocessors else {}
 
 
+@turn
 def start(device: str = "auto", threads: int | None = None, profiled: bool = False) -> Backend:
     """Starts the compiler on ``device``; later calls return what runs, and refuse a change of device.
 
@@ -165,6 +167,17 @@ def start(device: str = "auto", threads: int | None = None, profiled: bool = Fal
         )
     _current = Backend(name, count, name != "cpu", max(multiprocessors, 1))
     return _current
+
+
+def _after_fork() -> None:
+    """In a copy of the process whoever had the turn is gone, and so are the threads that the device's end would wait for."""
+    turn.renew(forked=_current is not None)
+    if _current is not None:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(impl.get_runtime().prog))  # so that it never ends here
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def keep_kernels(wait: bool = False) -> bool:

@@ -71,6 +71,7 @@ Particles.__module__ = __name__
 Particles.__doc__ = "One array per row of FIELDS, all of the same capacity."
 
 
+@backend.turn
 def allocate_array(kind: Any, size: int) -> Any:
     """A zeroed device array of ``size`` elements of ``kind`` (qd.i32, qd.f32, vec3 or mat3)."""
     array = qd.ndarray(kind, (max(int(size), 1),))  # the compiler clears new memory; its fill() compiles anew each time
@@ -81,6 +82,7 @@ def allocate_array(kind: Any, size: int) -> Any:
 _alive: "WeakSet[Any]" = WeakSet()
 
 
+@backend.turn
 def allocated() -> int:
     """Bytes of all arrays of this process that :func:`allocate_array` made and that are still there."""
     return sum(transfer.bytes_of(array) for array in _alive)

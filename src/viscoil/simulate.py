@@ -45,6 +45,7 @@ class Simulation:
     ...     print(frame.time, frame["position"].max())
     """
 
+    @backend.turn
     def __init__(
         self,
         scene: Any,
@@ -87,6 +88,7 @@ class Simulation:
         self.notes += [note for note in dict.fromkeys([*self._built.notes, *self.solver.notes]) if note not in self.notes]
 
     # --- changes between steps ---------------------------------------------------------------------------------------
+    @backend.turn
     def update(self, changes: dict[str, Any] | None = None) -> None:
         """Takes over everything that was changed in :attr:`scene` since the last step, and these ``changes`` first.
 
@@ -112,6 +114,7 @@ class Simulation:
             raise
         self._read_scene()
 
+    @backend.turn
     def add_fluid(self, fluid: Any) -> None:
         """Fills one more :class:`Fluid` into the running simulation, as it would have been at the start."""
         number = len(self.scene.fluid)
@@ -162,6 +165,7 @@ class Simulation:
         """Numbers of the last finished frame."""
         return dict(self._metrics)
 
+    @backend.turn
     def frame(self, fields: Iterable[str] | None = None, by_id: bool = True) -> Frame:
         """A host copy of the fluid as it is now, with ``fields`` besides the usual ones (default: the scene's).
 
@@ -214,6 +218,8 @@ class Simulation:
         end = (self.frame_index + 1) * self.scene.time.frame_time
         dt, _ = self._next_step(end - self.world.time)
         self._advance(dt, 1)
+        if self.callback:
+            self.callback(self)
         if self.world.time >= end - 1e-9 * self.scene.time.frame_time:
             self._finish_frame(0.0)
         return {"dt": dt, "time": self.world.time, "speed_max": self._largest_speed}
@@ -225,8 +231,11 @@ class Simulation:
         while self.world.time < end - 1e-9 * self.scene.time.frame_time:
             dt, steps = self._next_step(end - self.world.time)
             self._advance(dt, steps)
+            if self.callback:
+                self.callback(self)
         self._finish_frame(perf_counter() - begin)
 
+    @backend.turn
     def _finish_frame(self, seconds: float) -> None:
         self.frame_index += 1
         self._started = True
@@ -278,6 +287,7 @@ class Simulation:
         return max(1, math.ceil(min((due - self.world.time) / dt, 1e6) - 1e-6))
 
     # --- one or more steps, safely -----------------------------------------------------------------------------------
+    @backend.turn
     def _advance(self, dt: float, steps: int) -> None:
         """``steps`` steps of ``dt``; shorter ones where the state explodes, more room where it is short."""
         world = self.world
@@ -353,8 +363,6 @@ class Simulation:
         world.solids.settle(world.time)
         for nozzle in self.nozzles:
             nozzle.settle(world.time)
-        if self.callback:
-            self.callback(self)
 
     def _release(self) -> None:
         """Lets the nozzles emit, and particle solids appear, up to now."""
@@ -471,10 +479,12 @@ class Simulation:
             )
         return native.use(not by_kernels)
 
+    @backend.turn
     def state(self) -> dict[str, Any]:
         """Everything a restart needs, at a frame boundary: a resumed run then has the same bits."""
         return restart.state_of(self)
 
+    @backend.turn
     def restore(self, state: dict[str, Any]) -> None:
         """Continues from what :meth:`state` returned for the same scene."""
         restart.restore(self, state)
