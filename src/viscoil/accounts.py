@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
+from viscoil.constraints.stress import StressField
 from viscoil.constraints.walls import walls_kernel
 from viscoil.measure import Measure
 from viscoil.particles import FIELDS, Floats, Particles, allocate_array, kind_name
@@ -34,6 +35,7 @@ class Accounts:
         self._wall, self._wall_gradient = (world.spare[kind_name(FIELDS[name])] for name in ("volume", "velocity"))
         self._totals = Measure(capacity)
         self._volume: VolumeEstimate | None = None  # made when it is asked for
+        self._stress: StressField | None = None  # the same
         self._rest = allocate_array(qd.f32, len(rest_densities))
         write(self._rest, rest_densities)
 
@@ -52,6 +54,11 @@ class Accounts:
             )  # fmt: skip
             _store_density(world.particles, world.count, self._rest, self._ratio)
         return self._fluid() | self._bodies() | self._volumes()
+
+    def stress(self, materials: list[Any], dt: float) -> np.ndarray:
+        """Extra stress of all particles (n, 3, 3) [Pa], in array order; ``dt``: length of the last step [s]."""
+        self._stress = self._stress or StressField(self._world.capacity)
+        return self._stress.find(self._world, materials, dt)
 
     def _find_walls(self, places: Any) -> None:
         """Density of the walls where particles are, or would be, at ``places``."""

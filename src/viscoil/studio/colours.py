@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from viscoil.controls import readable
+from viscoil.io.columns import von_mises
 
 MATERIAL = "material"
 FADE = 0.97  # an automatic range shrinks by this factor per update at most: no flicker
@@ -69,8 +70,7 @@ def scalars(choice: str, fields: dict[str, np.ndarray], materials: list[dict[str
     if tensors is None:
         return np.linalg.norm(values.reshape(len(values), -1), axis=1)
     if "stress" in name:
-        deviator = tensors - np.trace(tensors, axis1=1, axis2=2)[:, None, None] / 3 * np.eye(3, dtype=np.float32)
-        return np.sqrt(1.5 * np.einsum("nij,nij->n", deviator, deviator))
+        return von_mises(tensors)
     return np.linalg.eigvalsh(tensors)[:, -1].astype(np.float32)
 
 
