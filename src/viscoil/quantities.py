@@ -24,9 +24,9 @@ def values(sim: Any, name: str) -> np.ndarray:
         return sim.world.get(name)
     if name not in DERIVED:
         known = units(sim.solver)
-        raise KeyError(f"there is no quantity '{name}'.{did_you_mean(name, known)} Expected one of: {listed(known)}")
+        raise KeyError(f'there is no quantity "{name}".{did_you_mean(name, known)} Expected one of: {listed(known)}')
     if not sim.solver.has_stress:
-        raise KeyError(f"'{name}': {without_stress(sim.scene.method)}")
+        raise KeyError(f'"{name}": {without_stress(sim.scene.method)}')
     stress = sim.stress()
     return stress if name == "stress" else von_mises(stress)
 
@@ -38,9 +38,10 @@ def later(sim: Any) -> Callable[[str], np.ndarray]:
     def more(name: str) -> np.ndarray:
         sim = me()
         if sim is None or _moment(sim) != moment:
+            why = "is no longer there" if sim is None else "has gone on"
             raise KeyError(
-                f"this frame was made without '{name}', and its simulation has gone on: look at it before the next step, or "
-                f'ask for it in time: [output] fields = ["{name}"] in the scene, or sim.frame(["{name}"])'
+                f"this frame was made without '{name}', and its simulation {why}: look at it before the next step, or "
+                f"ask for it in time: [output] fields = ['{name}'] in the scene, or sim.frame(['{name}'])"
             )
         return values(sim, name)[sim.world.fluid_order()]
 

@@ -47,7 +47,7 @@ class Frame:
         if name in self.fields:
             return self.fields[name]
         if self.more is None:
-            wanted = f'; a scene asks for it with [output] fields = ["{name}"]' if name in ASKED_FOR else ""
+            wanted = f"; a scene asks for it with [output] fields = ['{name}']" if name in ASKED_FOR else ""
             raise KeyError(f"this frame has no field '{name}'; it has {', '.join(self.fields)}{wanted}")
         if name not in self._computed:
             self._computed[name] = self.more(name)
