@@ -126,6 +126,8 @@ class Scene(Model):
         raise SceneError(f"solver: {type(self.solver).__name__} does not belong to a known solver", key="solver")
 
     def __repr__(self) -> str:
+        if "spacing" not in vars(self):
+            return "<Scene: not made yet>"  # what debuggers see while its keys are being checked
         kinds = ("fluid", "emitter", "particle_solid", "solid", "robot", "actor", "sink")
         counts = [f"{len(found)} {kind}{'s' if len(found) > 1 else ''}" for kind in kinds if (found := getattr(self, kind))]
         holds = ", ".join(counts).replace("_", " ") or "empty"
