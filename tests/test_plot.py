@@ -52,3 +52,21 @@ def test_plot_leaves_pyplot_alone(tmp_path):
     before = "matplotlib.pyplot" in sys.modules
     plot_run(make_run(tmp_path / "run", 2, particles=5), tmp_path / "plot.png")
     assert ("matplotlib.pyplot" in sys.modules) == before
+
+
+def test_means_of_nobody_leave_a_gap(tmp_path):
+    """Where no particle is inside the fluid there is no mean: an empty field in the table, no curve in the picture."""
+    nothing = float("nan")
+    rows = {"density_max": 1.2, "particles": 5, "kinetic_energy": 1.0}
+    late = make_run(tmp_path / "late", 20, density_mean=lambda i: nothing if i < 10 else 1.0, **rows)
+    lines = (late.path / "metrics.csv").read_text().splitlines()
+    assert "nan" not in "".join(lines).lower() and lines[1].split(",")[2] == "" and lines[-1].split(",")[2] == "1.0"
+    found = late.metrics()["density_mean"]
+    assert np.isnan(found[:10]).all() and (found[10:] == 1).all()
+    blue = []
+    for name, mean in (("late", None), ("whole", 1.0), ("crash", lambda i: 0.0 if i < 10 else 1.0)):
+        run = late if mean is None else make_run(tmp_path / name, 20, density_mean=mean, **rows)
+        image = np.asarray(Image.open(plot_run(run, tmp_path / f"{name}.png")).convert("RGB")).astype(int)
+        density = (np.abs(image - [0x2A, 0x6F, 0xBB]).sum(axis=2) < 30)[: len(image) // 2, : image.shape[1] // 2]
+        blue.append(np.flatnonzero(density.any(axis=1)))
+    assert np.ptp(blue[0]) <= np.ptp(blue[1]) + 5 and np.ptp(blue[2]) > 3 * np.ptp(blue[0]), "flat, no cliff"

@@ -210,7 +210,8 @@ class Quantity:
         if not match[3]:
             hint = "leave out the quotes or add a unit"
             if match[2]:  # TOML has no fractions without quotes
-                hint = f'write "{text.strip()} {next(iter(kind.units))}"' if kind.units else f"write {float(match[1]) / divisor:.6g}"
+                example = f'"{text.strip()} {next(iter(kind.units))}"' if kind.units else f"{float(match[1]) / divisor:.6g}"
+                hint = f"write {example}"
             raise wrong(f"expected {self.expected}; got the text {shown(text)}: {hint}")
         return float(match[1]) / divisor * _unit_factor(text, match[3], kind, self.expected)
 

@@ -140,16 +140,16 @@ def _about_grid(grid: Any, container: bool, spacing: float) -> list[str]:
             "leak through them. Expected thicker walls, or the mesh in smaller pieces"
         )
     elif grid.thickness < spacing:
-        notes.append(f"has walls {_thin(grid.thickness, spacing)}")
+        notes.append(f"has a wall {_thin(grid.thickness, spacing)}")
     return notes
 
 
 def _thin(thickness: float, spacing: float) -> str:
     """What is to be said about a solid that thin [m]."""
     return (
-        f"{thickness:.3g} m thin, less than one particle spacing ({spacing:g} m): nothing passes through, but particles on both "
-        f"sides see each other, so fluid on one side presses on, drags or holds that on the other. Expected at least "
-        f"{spacing:g} m, or a spacing of at most {thickness:.2g} m"
+        f"{thickness:.3g} m thin, less than one particle spacing ({spacing:g} m): it holds, but particles on both sides see "
+        f"each other, so fluid on one side presses on, drags or holds that on the other. Expected a spacing of at most "
+        f"{thickness:.2g} m or a thicker one"
     )
 
 
@@ -165,4 +165,4 @@ def thin_notes(scene: Any) -> list[str]:
             found.append((number >= len(scene.solid), thickness, _named(f"solid.{number}", solid)))
     drawn = [(thickness, name) for made, thickness, name in found if not made]
     made = sorted((thickness, name) for made, thickness, name in found if made)[:1]
-    return [f"{name}: is {_thin(thickness, scene.spacing)}" for thickness, name in drawn + made]
+    return [f"{name} is {_thin(thickness, scene.spacing)}" for thickness, name in drawn + made]
