@@ -63,10 +63,9 @@ def test_means_of_nobody_leave_a_gap(tmp_path):
     assert "nan" not in "".join(lines).lower() and lines[1].split(",")[2] == "" and lines[-1].split(",")[2] == "1.0"
     found = late.metrics()["density_mean"]
     assert np.isnan(found[:10]).all() and (found[10:] == 1).all()
-    blue = []
-    for name, mean in (("late", None), ("whole", 1.0), ("crash", lambda i: 0.0 if i < 10 else 1.0)):
-        run = late if mean is None else make_run(tmp_path / name, 20, density_mean=mean, **rows)
+    blue = {}
+    for name, run in (("late", late), ("whole", make_run(tmp_path / "whole", 20, density_mean=1.0, **rows))):
         image = np.asarray(Image.open(plot_run(run, tmp_path / f"{name}.png")).convert("RGB")).astype(int)
-        density = (np.abs(image - [0x2A, 0x6F, 0xBB]).sum(axis=2) < 30)[: len(image) // 2, : image.shape[1] // 2]
-        blue.append(np.flatnonzero(density.any(axis=1)))
-    assert np.ptp(blue[0]) <= np.ptp(blue[1]) + 5 and np.ptp(blue[2]) > 3 * np.ptp(blue[0]), "flat, no cliff"
+        panel = image[: len(image) // 2, : image.shape[1] // 2]  # density is the first of four
+        blue[name] = (np.abs(panel - [0x2A, 0x6F, 0xBB]).sum(axis=2) < 30).any(axis=0).sum()  # columns with some of the curve
+    assert 0.4 * blue["whole"] < blue["late"] < 0.6 * blue["whole"], "half of it is not there"
