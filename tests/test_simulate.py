@@ -131,7 +131,8 @@ def test_metrics_agree_with_the_frame(busy):
 
 def test_nobody_has_no_mean():
     """Means and extremes of no particles are NaN, sums are zero; a single particle is nowhere inside the fluid."""
-    scene = box_scene(D, fluid=[], emitter=[{"material": "water", "shape": BALL, "position": (0.1, 0.3, 0.1), "start": 0.02}])
+    late = {"material": "water", "shape": BALL, "position": (0.1, 0.3, 0.1), "start": 0.02, "speed": 1.0}
+    scene = box_scene(D, fluid=[], emitter=[late])
     empty = Simulation(scene, "cpu").metrics()
     gaps = {name for name, value in empty.items() if value != value}
     middle = {f"centre_of_mass_{axis}" for axis in "xyz"} | {f"extent_{axis}" for axis in "xyz"}
@@ -166,7 +167,7 @@ def test_one_line_says_what_it_is(tmp_path):
         run.write_frame(frame)
         run.write_metrics(sim.metrics())
         run.set_status("finished")
-        assert repr(run) == f'<Run {run.path}: "Bath", pbf, 216 particles, 1 frames to 0.032 s, finished>'
+        assert repr(run) == f'<Run {run.path}: "Bath", pbf, 216 particles, 1 frame to 0.032 s, finished>'
     assert repr(Run(tmp_path / "nothing")) == f"<Run {tmp_path / 'nothing'}: no run yet>"
 
 

@@ -76,7 +76,7 @@ class Run:
             title, status = self.setting("", "title", ""), self.status
         except RunFolderError as error:
             return f"<Run {self.path}: {error}>"
-        last = f"{len(times)} frames to {max(times.values()):.6g} s" if times else "no frames yet"
+        last = f"{len(times)} frame{'s' if len(times) > 1 else ''} to {max(times.values()):.6g} s" if times else "no frames yet"
         counts = self.metrics().get("particles", np.zeros(0))
         particles = f", {int(counts[-1])} particles" if len(counts) else ""
         return f'<Run {self.path}: "{title}", {method}{particles}, {last}, {status}>'
