@@ -180,9 +180,13 @@ def test_info_describes_the_run(capsys):
     capsys.readouterr()
     assert main(["info", "out"]) == 0
     out = capsys.readouterr().out
-    lines = {line.split("  ")[0]: line for line in out.splitlines()}
-    assert "finished" in lines["status"] and "0 to 2 on disk, of 2" in lines["frames"]
-    assert "Dam break" in lines["scene"] and "pbf" in lines["solver"] and "1.02" in lines["last density_mean"]
+    lines = dict(line.strip().split("  ", 1) for line in out.splitlines() if line.startswith("  "))
+    assert [line for line in out.splitlines() if not line.startswith("  ")] == [
+        "scene", "method", "state", "measures of frame 2, at 32 ms"
+    ]
+    assert lines["status"].strip() == "finished" and "0 to 2 on disk (32 ms), of 2" in lines["frames"]
+    assert "Dam break" in lines["title"] and "pbf" in lines["solver"] and lines["materials"].strip() == "water"
+    assert lines["density_mean"].strip() == "1.02 of rest" and lines["particles"].strip() == "8"
 
 
 @pytest.mark.parametrize(("kind", "suffix"), [("vtk", ".vtp"), ("ply", ".ply"), ("npz", ".npz")])

@@ -60,6 +60,11 @@ FIELDS: dict[str, Field] = {
     "density": Field(qd.f32, "kg/m^3", 0.0, exported=True, help="SPH density at the last frame"),
 }
 
+DERIVED: dict[str, Field] = {  # computed when a frame is asked for them (or the scene's [output] does), never stored
+    "stress": Field(mat3, "Pa", 0.0, saved=False, exported=True, help="without the pressure, see constraints/stress"),
+    "stress_mises": Field(qd.f32, "Pa", 0.0, saved=False, exported=True, help="von Mises' equivalent of that stress"),
+}
+
 LAZY = frozenset(name for name, field in FIELDS.items() if field.lazy)
 
 Particles = make_dataclass(

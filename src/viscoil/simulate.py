@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
-from viscoil import backend, native, restart
+from viscoil import backend, native, quantities, restart
 from viscoil.accounts import Accounts
 from viscoil.controls import apply_all, only_properties
 from viscoil.errors import SimulationFailed, ViscoilError
@@ -17,6 +17,7 @@ from viscoil.io.frame import Frame
 from viscoil.particles import Ints, Particles, allocate_array
 from viscoil.properties import changed_names
 from viscoil.scene.build import Built
+from viscoil.scene.load import as_scene
 from viscoil.solids.drag import as_matrix, limits, named
 from viscoil.solids.sdf import Parts, Solids, distance
 from viscoil.steps.integrate import lead
@@ -40,7 +41,7 @@ def _mark_sunk(p: Particles, n: qd.i32, sink: qd.i32, solids: Solids, parts: Par
 class Simulation:
     """A scene being simulated.
 
-    >>> sim = Simulation(load("dam_break"))
+    >>> sim = Simulation("dam_break")
     >>> for frame in sim.frames(10):
     ...     print(frame.time, frame["position"].max())
     """
@@ -53,7 +54,8 @@ class Simulation:
         threads: int | None = None,
         callback: Callable[["Simulation"], None] | None = None,
     ):
-        """callback: called after every step with the simulation."""
+        """scene: a Scene, or what :func:`viscoil.load` takes; callback: called after every step with the simulation."""
+        scene = as_scene(scene)
         backend.start(device, threads)
         scene.check()
         scene.check_size()
@@ -145,6 +147,10 @@ class Simulation:
         place, flow = (None if values is None else np.asarray(values, float) for values in (position, direction))
         return self.nozzles[index].drag(flow, place, self.world.time, over, limits(self.scene))
 
+    def __repr__(self) -> str:
+        frame = f"frame {self.frame_index} of {self.scene.time.frames} at {self.time:.6g} s, step {self.step_count}"
+        return f'<Simulation "{self.scene.title}": {self.scene.method}, {self.particles} particles, {frame}>'
+
     # --- what users look at ------------------------------------------------------------------------------------------
     @property
     def time(self) -> float:
@@ -175,7 +181,7 @@ class Simulation:
         order = world.fluid_order() if by_id else world.fluid_rows()
         wanted = ["position", "velocity", *(["id"] if by_id else []), "material"]
         wanted += scene.output.fields if fields is None else fields
-        fields = {name: world.get(name)[order] for name in dict.fromkeys(wanted)}
+        fields = {name: quantities.values(self, name)[order] for name in dict.fromkeys(wanted)}
         materials = [
             {"name": name, "colour": list(m.colour), "density": m.density, "look": m.look}
             | {key: getattr(m, key) for key in changed_names(self._built.materials[name].changes)}
@@ -198,8 +204,12 @@ class Simulation:
             )
         return Frame(
             index=self.frame_index, time=world.time, step=world.steps, fields=fields, spacing=scene.spacing, up=scene.up,
-            materials=materials, solids=solids, title=scene.title,
+            materials=materials, solids=solids, title=scene.title, more=quantities.later(self) if by_id else None,
         )  # fmt: skip
+
+    def quantities(self) -> dict[str, str]:
+        """Names and units of the quantities that frames can carry."""
+        return quantities.units(self.solver)
 
     # --- going on ----------------------------------------------------------------------------------------------------
     def frames(self, count: int | None = None) -> Iterator[Frame]:
@@ -441,6 +451,10 @@ class Simulation:
             wanted = "estimate" if self.solver.measures_volume else "none"
         densities = [m.density for m in self._built.materials.values()]
         self._accounts = Accounts(self.world, densities, self.scene.up, wanted)
+
+    def stress(self) -> np.ndarray:
+        """Extra stress of all particles (n, 3, 3) [Pa] as they are now, in array order; of methods that have one."""
+        return self._accounts.stress(list(self._built.present().values()), self._last_dt)
 
     # --- measuring ---------------------------------------------------------------------------------------------------
     def _measure(self, seconds: float) -> None:

@@ -78,7 +78,9 @@ KINDS: dict[str, Kind] = {
     "per length": Kind("an inverse length", "inverse lengths", "1/m", '5 or "0.05 1/cm"', {"1/m": 1.0, "1/cm": 100.0}),
 }
 
-_NUMBER_AND_UNIT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+# "5 mm", "1/30 s"; the divisor of a fraction ends where a space or a letter begins, and "1 1/s" and "1/s" have none.
+_NUMBER_AND_UNIT = re.compile(rf"\s*([+-]?{_NUMBER})(?:\s*/\s*({_NUMBER}))?\s*(.*?)\s*")
 _KINEMATIC = ("cst", "st", "m2/s", "mm2/s")
 _EXAMPLE_VECTORS = {"acceleration": "[0, -9.81, 0]", "angle": "[0, 90, 0]"}
 
@@ -207,9 +209,16 @@ class Quantity:
         if not match:
             near = did_you_mean(text, [word for word, _ in self.words])
             raise wrong(f"expected {self.expected}; got {shown(text)}{'.' if near else ''}{near}")
-        if not match[2]:
-            raise wrong(f"expected {self.expected}; got the text {shown(text)}: leave out the quotes or add a unit")
-        return float(match[1]) * _unit_factor(text, match[2], kind, self.expected)
+        divisor = float(match[2]) if match[2] else 1.0
+        if divisor == 0.0:
+            raise wrong(f"expected {self.expected}; got {shown(text)}, which divides by zero")
+        if not match[3]:
+            hint = "leave out the quotes or add a unit"
+            if match[2]:  # TOML has no fractions without quotes
+                example = f'"{text.strip()} {next(iter(kind.units))}"' if kind.units else f"{float(match[1]) / divisor:.6g}"
+                hint = f"write {example}"
+            raise wrong(f"expected {self.expected}; got the text {shown(text)}: {hint}")
+        return float(match[1]) / divisor * _unit_factor(text, match[3], kind, self.expected)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.no_info_plain_validator_function(self)

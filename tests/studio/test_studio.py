@@ -71,6 +71,7 @@ def saved(studio, ending):
 
 def test_it_plays_and_measures(studio):
     assert studio.status.title == "Pool" and studio.status.particles == 200
+    assert repr(studio) == f'<Studio at {studio.url}: "Pool", 200 particles at 0 s, paused>'
     studio.play()
     status = studio.wait(lambda s: s.frame >= 3)
     assert status.state == "running" and status.metrics["kinetic_energy"] > 0 and status.device.startswith("cpu")

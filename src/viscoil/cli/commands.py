@@ -14,7 +14,7 @@ from viscoil.keys import did_you_mean, listed
 
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 Settings = Annotated[list[str] | None, Parameter(name="--set", negative=(), metavar="KEY=VALUE")]
-KINDS = ("scenes", "materials", "solvers", "looks")
+KINDS = ("scenes", "materials", "solvers", "looks", "cases")
 
 app = App(
     name="viscoil",
@@ -128,16 +128,17 @@ def help_(topic: str | None = None, key: str | None = None, /) -> int:
 
 @app.command(
     name="list",
-    help_epilogue="Examples:\n  viscoil list\n  viscoil list materials\n"
+    help_epilogue="Examples:\n  viscoil list\n  viscoil list materials\n  viscoil list cases\n"
     "  viscoil list scenes | xargs -n 1 viscoil check",
 )
 def list_names(kind: str | None = None, /) -> None:
-    """List what viscoil knows: scenes, materials, solvers, looks.
+    """List what viscoil knows: scenes, materials, solvers, looks, validation cases.
 
     Parameters
     ----------
     kind
-        scenes, materials, solvers or looks; all when left out. Piped, only the names, one per line.
+        scenes, materials, solvers, looks or cases; all under headings when left out. Piped, one kind is names alone, one per
+        line.
     """
     from viscoil.cli import listing
 
@@ -312,7 +313,7 @@ def validate(
     Parameters
     ----------
     cases
-        Names of cases; all when left out.
+        Names of cases (see viscoil list cases); all when left out.
     quick
         Small versions, under three minutes in all.
     plots

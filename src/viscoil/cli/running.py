@@ -18,6 +18,7 @@ def check(scene_name: str, settings: list[str]) -> None:
     """Load, check and describe a scene."""
     from viscoil.material import unsupported
     from viscoil.scene.load import load, profiles
+    from viscoil.scene.mesh_checks import thin_notes
     from viscoil.solvers import solver_class
 
     scene = load(scene_name, set_strings=settings)
@@ -42,6 +43,8 @@ def check(scene_name: str, settings: list[str]) -> None:
     for name, material in scene.fluid_materials().items():
         for message in unsupported(material, honours):
             print(f"note: {scene.method} cannot honour everything about {name}: {message}")
+    for message in thin_notes(scene):
+        print(f"note: {message}")
     print("ok")
 
 

@@ -68,6 +68,19 @@ class Run:
         self._times: dict[int, float] | None = None
         self._table: MetricsTable | None = None
 
+    def __repr__(self) -> str:
+        if not self.resumable(self.path):
+            return f"<Run {self.path}: no run yet>"
+        try:
+            times, method = self.frame_times(), self.setting("solver", "method", "pbf")
+            title, status = self.setting("", "title", ""), self.status
+        except RunFolderError as error:
+            return f"<Run {self.path}: {error}>"
+        last = f"{len(times)} frame{'s' if len(times) > 1 else ''} to {max(times.values()):.6g} s" if times else "no frames yet"
+        counts = self.metrics().get("particles", np.zeros(0))
+        particles = f", {int(counts[-1])} particles" if len(counts) else ""
+        return f'<Run {self.path}: "{title}", {method}{particles}, {last}, {status}>'
+
     # ---- opening ------------------------------------------------------------------------------------------------
 
     @classmethod

@@ -67,6 +67,20 @@ def load(
     return scene
 
 
+def as_scene(given: Any) -> Scene:
+    """A scene from whatever stands for one: itself, a shipped name, a path, or its tables as a dict."""
+    if isinstance(given, Scene):
+        return given
+    if isinstance(given, (str, Path)):
+        return load(given)
+    if isinstance(given, dict):
+        return Scene(**given)
+    raise TypeError(
+        f'expected a Scene, the name of a shipped scene ("dam_break"), the path of a .toml file or a dict of its tables; '
+        f"got {shown(given)}"
+    )
+
+
 def profiles(name_or_path: str | Path) -> list[str]:
     """Names of the qualities a scene offers; "quick" is the file as written."""
     return ["quick", *_profile_tables(_read(find(name_or_path)))]

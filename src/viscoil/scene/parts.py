@@ -287,7 +287,8 @@ class Output(Model):
     checkpoint_every: Annotated[int, Count(at_least=1)] = 10
     """frames between checkpoints"""
     fields: list[StrictStr] = Field(default_factory=lambda: ["density"])
-    """quantities written besides position, velocity, id and material"""
+    """quantities written besides position, velocity, id and material: density, conformation, and of method "dcpbd" stress
+    (extra stress [Pa], a 3×3 tensor) and stress_mises (von Mises' equivalent of it [Pa])"""
     volume: Literal["auto", "none", "estimate", "mesh"] = "auto"
     """volume of the fluid in the metrics of each frame. estimate: from densities (`volume`). mesh: that, and the volume inside
     a surface of the fluid (`mesh_volume`; slower, needs the extra "surface"). auto: the estimate, for methods that are there

@@ -144,6 +144,7 @@ class DCPBD(Method):
     couples = True
     holds_clusters = True
     long_lists = True
+    has_stress = True
     evolves = ("conformation",)  # fields besides position and velocity that a step changes
 
     def __init__(self, params: DCPBDParams, world: Any):

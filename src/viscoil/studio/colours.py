@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from viscoil.controls import readable
+from viscoil.io.columns import von_mises
 
 MATERIAL = "material"
 FADE = 0.97  # an automatic range shrinks by this factor per update at most: no flicker
 MAPS = {"speed": "speed", "density": "coolwarm", "stress": "inferno", "conformation": "viridis"}
 OTHER_MAP = "plasma"
+TITLES = {"stress": "stress (von Mises)"}  # above the legend, where the choice's own name does not say which number it is
 # Deep water to foam: dark where the fluid rests, bright where it is fast.
 SPEED = ((0.07, 0.16, 0.36), (0.10, 0.36, 0.66), (0.16, 0.60, 0.80), (0.55, 0.85, 0.86), (1.0, 1.0, 0.96))
 CELL, MOST_CELLS = 1.6, 96  # edge of a cell in spacings; cells along the longest edge, at most
@@ -69,8 +71,7 @@ def scalars(choice: str, fields: dict[str, np.ndarray], materials: list[dict[str
     if tensors is None:
         return np.linalg.norm(values.reshape(len(values), -1), axis=1)
     if "stress" in name:
-        deviator = tensors - np.trace(tensors, axis1=1, axis2=2)[:, None, None] / 3 * np.eye(3, dtype=np.float32)
-        return np.sqrt(1.5 * np.einsum("nij,nij->n", deviator, deviator))
+        return von_mises(tensors)
     return np.linalg.eigvalsh(tensors)[:, -1].astype(np.float32)
 
 
@@ -144,7 +145,8 @@ class Colouring:
         stops = ",".join("rgb({},{},{})".format(*row) for row in table(MAPS.get(self.choice, OTHER_MAP))[::15])
         middle = (self.low + self.high) / 2
         numbers = "".join(f"<span>{readable(value)}</span>" for value in (self.low, middle, self.high))
-        title = html.escape(f"{self.choice.replace('_', ' ')}, {self.unit}" if self.unit else self.choice)
+        name = TITLES.get(self.choice, self.choice.replace("_", " "))
+        title = html.escape(f"{name}, {self.unit}" if self.unit else name)
         return (
             f'<div style="{_BOX}"><div style="opacity:0.75;margin-bottom:0.25em">{title}</div>'
             f'<div style="height:0.7em;border-radius:3px;background:linear-gradient(90deg,{stops})"></div>'

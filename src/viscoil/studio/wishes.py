@@ -4,10 +4,16 @@ from pathlib import Path
 from typing import Any
 
 from viscoil.studio import messages as m
+from viscoil.studio.status import BADGES
 
 
 class Wishes:
     """The studio's methods. Each posts what is to be done; the conductor does it (see ``viscoil.studio.app``)."""
+
+    def __repr__(self) -> str:
+        s = self.status
+        scene = f'"{s.title}", {s.particles} particles at {s.time:.6g} s, ' if s.title else ""
+        return f"<Studio at {self.url}: {scene}{BADGES[s.state][0]}>"
 
     def load(self, scene: str | Path | None, quality: str | None = None) -> None:
         """Builds a scene: a shipped name or a .toml file; None: the present one again (in another quality)."""
