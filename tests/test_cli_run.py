@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -74,6 +75,49 @@ def test_run_says_where_everything_is_and_everything_is_there(capsys):
     for line in places:
         assert Path(line.split(maxsplit=1)[1]).is_file(), line
     assert sorted(os.listdir("runs/dam_break-1/frames"))[:4] == [f"frame_0000{i}.vtkhdf" for i in range(4)]
+
+
+LADDER = """
+spacing = 0.1
+picture = { quality = "paper" }
+time = { frames = 3, steps_per_frame = 4 }
+[[fluid]]
+material = "water"
+shape = { type = "box", size = [1, 1, 1] }
+[profiles.paper]
+spacing = 0.05
+time.steps_per_frame = 8
+"""
+
+
+def test_run_says_what_the_gallery_shows_and_what_to_do_next(capsys, monkeypatch):
+    clock = iter(range(0, 10_000, 10))  # s
+    monkeypatch.setattr("viscoil.cli.progress.time.perf_counter", lambda: float(next(clock)))
+    Path("my ladder.toml").write_text(LADDER)
+    assert main(["run", "my ladder.toml"]) == 0
+    err = capsys.readouterr().err
+    note = "this is the quick size, about 1,000 particles; the picture in the gallery is made with --set quality=paper: about "
+    assert note + "8,200 particles, about 16 times the work" in err
+    next_ = dict(line.split("  ", 1) for line in err.split("next:\n")[1].splitlines())
+    assert next_["picture"].strip().startswith("viscoil render runs/my_ladder-1 --fast")
+    assert next_["live"].strip() == "viscoil studio 'my ladder.toml'"
+    # The fake took 10 s for each frame of 8 particles and 4 steps; the first is not counted.
+    seconds = 8000 * 24 * 10 / 32
+    assert next_["larger"].strip() == f"viscoil run 'my ladder.toml' --set quality=paper   (about {show.about(seconds)} here)"
+    for command in ("numbers", "film"):
+        assert main(shlex.split(next_[command])[1:]) == 0, command
+
+
+def test_what_was_set_stays_in_what_is_said_next(capsys):
+    assert main(["run", "coiling", "--frames", "1", "--set", "gravity=[0,-1,0]", "-o", "slow"]) == 0
+    err = capsys.readouterr().err
+    assert "live     viscoil studio slow/scene.toml" in err
+    assert "the picture in the gallery" not in err and "larger" not in err
+
+
+def test_estimates_are_told_as_words():
+    told = [show.about(seconds) for seconds in (0.314, 38.2, 99, 100, 380, 5662, 7200)]
+    assert told == ["0.31 s", "38 s", "99 s", "2 min", "6 min", "1 h 34 min", "2 h 0 min"]
 
 
 def test_runs_are_numbered(capsys):

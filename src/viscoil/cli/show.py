@@ -35,12 +35,12 @@ def names(rows: Iterable[tuple[str, str]], heading: str = "") -> None:
     Console().print(table)
 
 
-def pairs(rows: Iterable[tuple[str, Any]]) -> None:
-    """``key  value`` lines, aligned."""
+def pairs(rows: Iterable[tuple[str, Any]], stream: Any = None) -> None:
+    """``key  value`` lines, aligned; on stdout, or on ``stream``."""
     rows = [(key, str(value)) for key, value in rows if value not in (None, "")]
     width = max((len(key) for key, _ in rows), default=0)
     for key, value in rows:
-        print(f"{key:<{width}}  {value}")
+        print(f"{key:<{width}}  {value}", file=stream)
 
 
 def groups(found: Iterable[tuple[str, Iterable[tuple[str, Any]]]]) -> None:
@@ -107,3 +107,11 @@ def duration(seconds: float) -> str:
     hours, rest = divmod(whole, 3600)
     minutes, left = divmod(rest, 60)
     return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
+
+
+def about(seconds: float) -> str:
+    """An estimate in words: ``40 s``, ``6 min``, ``1 h 34 min``."""
+    if seconds < 99.5:
+        return f"{seconds:.2g} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
