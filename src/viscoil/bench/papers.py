@@ -120,7 +120,7 @@ def _cake(device: str, threads: int | None) -> list[dict[str, Any]]:
     from viscoil.scene.load import load
     from viscoil.simulate import Simulation
 
-    sim = Simulation(load("cake", quality="paper"), device=device, threads=threads)
+    sim = Simulation(load("cake", quality="as_published"), device=device, threads=threads)
     taken = []
     while sim.frame_index < sim.scene.time.frames:
         begin = perf_counter()

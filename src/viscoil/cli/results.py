@@ -2,7 +2,6 @@
 
 import json
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from viscoil.keys import closest, did_you_mean, listed
 
 def info(path: Path) -> None:
     """Describe a run folder."""
-    from viscoil.io.acted import judged
     from viscoil.io.run import Run
 
     run = Run.open(path)
@@ -28,7 +26,7 @@ def info(path: Path) -> None:
     for key, column in run.metrics().items():
         if len(column) and not key.startswith("seconds_") and str(column[-1]) != "nan":  # nan: this frame has no surface
             rows.append((f"last {key}", column[-1]))
-    rows += [("note", text) for text in judged(run.metrics(), tomllib.loads(run.scene_text))]
+    rows += [("note", text) for text in run.acted()]
     show.pairs(rows)
 
 

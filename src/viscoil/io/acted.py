@@ -1,9 +1,9 @@
 """What acted of what was asked: the rows of a run's metrics, judged and said in sentences.
 
-Two things can be less than a scene asks for without anything failing. Where a method solves for the stress by iterations, as many
-as it is given, `viscosity_share` says how much of the asked viscosity or modulus acted in the last step of a frame: less than
-ENOUGH is said, whenever it happens. `compression` says by how much the fluid is denser than it should be in the mean, with every
-method: more than DENSE is said once it has stood for STANDING frames, because a splash is compressed for a moment.
+Two things can be less than a scene asks for without anything failing. Where a method solves for the stress by iterations, as
+many as it is given, `viscosity_share` says how much of the asked viscosity or modulus acted in the last step of a frame: less
+than ENOUGH is said, whenever it happens. `compression` says by how much the fluid is denser than it should be in the mean, with
+every method: more than DENSE is said once it has stood for STANDING frames, because a splash is compressed for a moment.
 
 Each sentence names the setting that would help, with a value: what is asked for is in the scene as it was run.
 """
@@ -59,8 +59,8 @@ class Watch:
         least = f"{percent(self._worst['viscosity_share'])} in frame {self._worst['frame']}"
         frames = f"{len(low)} of {len(self._rows)} frames" if len(self._rows) > 1 else "the only frame"
         return (
-            f"less than {percent(ENOUGH)} of the asked viscosity or modulus acted in {frames}: {least} at the least; the material "
-            f"flowed as a thinner one would. {_more_share(self._settings, self._worst)}"
+            f"less than {percent(ENOUGH)} of the asked viscosity or modulus acted in {frames}: {least} at the least; the "
+            f"material flowed as a thinner one would. {_more_share(self._settings, self._worst)}"
         )
 
     def _about_compression(self) -> str:
@@ -118,9 +118,10 @@ def _more_share(settings: Settings, row: Mapping[str, Any]) -> str:
         return 'What helps: solver.mode = "corrected" (now "paper"), or solver.method = "dcpbd".'
     if solver.get("projection", "cg") != "cg":
         return f'What helps: solver.projection = "cg" (now "{solver["projection"]}").'
-    if tolerance and _number(row, "residual", math.inf) <= tolerance > TIGHT:
+    reached = _number(row, "residual", math.inf) <= tolerance
+    if reached and tolerance > TIGHT:
         return f"What helps: solver.velocity_tolerance = {max(tolerance / 3, TIGHT):.1g} (now {tolerance:g})."
-    if iterations < MOST:
+    if iterations < MOST and not reached:
         more = GENEROUS if iterations < GENEROUS else MOST
         ends = "; they end at solver.velocity_tolerance" if tolerance else ', or solver.method = "dcpbd"'
         return f"What helps: solver.velocity_iterations = {more} (now {iterations}){ends}."

@@ -5,7 +5,6 @@ import shlex
 import signal
 import threading
 import time
-import tomllib
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,7 +151,7 @@ def _restore(sim: Any, run: Run, progress: Progress) -> int | None:
 
 def _watch(run: Run, known: int) -> Watch:
     """Judges what acted in ``run``, whose frames up to ``known`` are not computed again."""
-    watch = Watch(tomllib.loads(run.scene_text))
+    watch = Watch(run.settings)
     for row in rows_of(run.metrics()):
         if row["frame"] <= known:
             watch.add(row)
