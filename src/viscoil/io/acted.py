@@ -16,8 +16,11 @@ ENOUGH = 0.8  # share of the asked viscosity or modulus
 DENSE = 0.03  # mean compression, relative
 STANDING = 10  # frames in a row
 GENEROUS = 400  # velocity iterations that a tolerance seldom needs: more of them cost nothing where it ends them earlier
-TIGHT = 1e-3  # residual that is left of velocities; below, float32 has little to give
+FELT = 1e-6  # of the kinetic energy, that friction takes in a step: less is the rounding of velocities, as in free fall
+TIGHT = 1e-4  # residual of velocities; below, float32 has little to give
 MOST = 1000  # iterations that solvers take at most
+
+JUDGED = ("frame", "viscosity_share", "friction_energy", "kinetic_energy", "residual", "compression")
 
 Settings = Mapping[str, Any]  # a scene as it was run, as tables: see Scene.to_dict
 
@@ -33,8 +36,10 @@ class Watch:
     def add(self, row: Mapping[str, Any]) -> None:
         """One more frame's row of metrics."""
         share, compression = _number(row, "viscosity_share"), _number(row, "compression")
+        if _number(row, "friction_energy") <= FELT * _number(row, "kinetic_energy"):
+            share = 1.0
         self._rows[int(row["frame"])] = share, compression
-        if share < _number(self._worst, "viscosity_share", math.inf):
+        if share < ENOUGH and share < _number(self._worst, "viscosity_share", math.inf):
             self._worst = dict(row)
 
     def words(self) -> dict[str, str]:
@@ -92,7 +97,7 @@ def judged(columns: Mapping[str, Sequence[Any]], settings: Settings) -> list[str
 
 def rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """The rows of a table of metrics, with what is judged."""
-    names = [name for name in ("frame", "viscosity_share", "compression", "residual") if name in columns]
+    names = [name for name in JUDGED if name in columns]
     return [dict(zip(names, values, strict=True)) for values in zip(*(columns[name] for name in names), strict=True)]
 
 
@@ -119,8 +124,9 @@ def _more_share(settings: Settings, row: Mapping[str, Any]) -> str:
     if solver.get("projection", "cg") != "cg":
         return f'What helps: solver.projection = "cg" (now "{solver["projection"]}").'
     reached = _number(row, "residual", math.inf) <= tolerance
-    if reached and tolerance > TIGHT:
-        return f"What helps: solver.velocity_tolerance = {max(tolerance / 3, TIGHT):.1g} (now {tolerance:g})."
+    if reached and tolerance > TIGHT:  # what is missing goes with the residual: until a tenth is
+        tighter = tolerance * min(0.5, 0.1 / (1 - _number(row, "viscosity_share")))
+        return f"What helps: solver.velocity_tolerance = {max(tighter, TIGHT):.1g} (now {tolerance:g})."
     if iterations < MOST and not reached:
         more = GENEROUS if iterations < GENEROUS else MOST
         ends = "; they end at solver.velocity_tolerance" if tolerance else ', or solver.method = "dcpbd"'
