@@ -159,7 +159,7 @@ def _less_compression_of_springs(solver: Mapping[str, Any]) -> str:
     less = f"solver.compressibility = {asked / 2:.2g} (now {asked:g})"
     if stiffness is not None:
         less = f"solver.stiffness = {2 * stiffness:.3g} (now {stiffness:.3g})"
-    steps = "with 1.4 times the steps"  # Δt goes with the root of the stiffness
+    steps = "with up to 1.4 times the steps"  # Δt goes with the root of the stiffness
     if substeps is not None:
         steps = f"with solver.substeps = {math.ceil(math.sqrt(2) * substeps)} (now {substeps})"
     return (
