@@ -22,9 +22,9 @@ def settings(time=None, **solver):
 def sentences(*, share=(), compression=(), residual=0.06, time=None, **solver):
     """About frames with these shares, or these compressions."""
     watch = Watch(settings(time, **solver))
-    for index, value in enumerate(share):
+    for index, value in enumerate(share, 1):
         watch.add({"frame": index, "viscosity_share": value, "residual": residual, "compression": 0.0})
-    for index, value in enumerate(compression):
+    for index, value in enumerate(compression, 1):
         watch.add({"frame": index, "compression": value})
     return watch.sentences()
 
@@ -39,13 +39,13 @@ def test_nothing_is_said_where_all_is_well():
 def test_four_fifths_of_the_viscosity_are_enough():
     assert sentences(share=[0.8, 0.8]) == []
     [said] = sentences(share=[1.0, 0.79, 0.0234, 0.9])
-    assert said.startswith("less than 80 % of the asked viscosity or modulus acted in 2 of 4 frames: 2.3 % in frame 2 at the ")
+    assert said.startswith("less than 80 % of the asked viscosity or modulus acted in 2 of 4 frames: 2.3 % in frame 3 at the ")
     assert said.count("What helps: ") == 1
 
 
 def test_frames_without_a_share_are_no_frames_with_little():
     assert sentences(share=[math.nan, "", None]) == []
-    assert judged({"frame": [0, 1], "viscosity_share": [math.nan, 0.5]}, settings()) != []
+    assert judged({"frame": [1, 2], "viscosity_share": [math.nan, 0.5]}, settings()) != []
 
 
 def test_friction_below_the_rounding_of_velocities_has_no_share():
@@ -90,10 +90,10 @@ def test_compression_is_said_when_it_has_stood_for_ten_frames():
 
 def test_a_frame_that_is_missing_ends_a_row():
     watch = Watch(settings())
-    for index in [*range(STANDING - 1), *range(STANDING, 2 * STANDING - 1)]:
+    for index in [*range(STANDING), *range(STANDING + 1, 2 * STANDING)]:  # frame 0 does not count
         watch.add({"frame": index, "compression": 0.1})
     assert watch.sentences() == [] and watch.words() == {}
-    watch.add({"frame": STANDING - 1, "compression": 0.1})
+    watch.add({"frame": STANDING, "compression": 0.1})
     assert watch.sentences() and watch.words() == {"compression": "compressed by 10 %"}
 
 
@@ -133,11 +133,11 @@ def test_pvfs_says_that_some_of_it_is_normal(solver, helps):
 
 def test_the_line_of_progress_names_what_does_not_act_now():
     watch = Watch(settings())
-    for index in range(STANDING):
+    for index in range(1, STANDING + 1):
         watch.add({"frame": index, "viscosity_share": 0.62, "compression": 0.05})
         assert watch.words()["share"] == "only 62 % of the viscosity acts"
-        assert ("compression" in watch.words()) == (index == STANDING - 1)
-    watch.add({"frame": STANDING, "viscosity_share": 0.9, "compression": 0.0})
+        assert ("compression" in watch.words()) == (index == STANDING)
+    watch.add({"frame": STANDING + 1, "viscosity_share": 0.9, "compression": 0.0})
     assert watch.words() == {} and len(watch.sentences()) == 2
 
 
@@ -164,10 +164,10 @@ def test_a_run_says_it_at_once_in_the_log_and_at_the_end(tmp_path):
     scene = SCENE + '[solver]\nmethod = "dcpbd"\nvelocity_iterations = 1\nvelocity_tolerance = 0.005\n'
     run, heard = Run.create(tmp_path / "run", scene), Heard()
     outcome = execute(Thin(toml=scene), run, progress=heard)
-    assert [text.split(":")[0].split(" in ")[1] for text in heard.notes] == ["1 of 4 frames"]
+    assert [text.split(":")[0].split(" in ")[1] for text in heard.notes] == ["1 of 3 frames"]
     assert {index for index, words in heard.words.items() if words} == {3, 4, 5}
     [said] = outcome.acted
-    assert "in 3 of 13 frames" in said and "solver.velocity_iterations = 400 (now 1)" in said
+    assert "in 3 of 12 frames" in said and "solver.velocity_iterations = 400 (now 1)" in said
     assert said in (run.path / "log.txt").read_text().splitlines()[-1]
     assert run.acted() == [said]
 
@@ -176,7 +176,7 @@ def test_a_resumed_run_remembers_and_one_that_is_fine_says_nothing(tmp_path):
     run, heard = Run.create(tmp_path / "run", SCENE), Heard()
     assert len(execute(Thin(toml=SCENE), run, 5).acted) == 1
     outcome = execute(Thin(toml=SCENE), Run.open(run.path), progress=heard)
-    assert outcome.resumed_from == 5 and "in 3 of 13 frames" in outcome.acted[0]
+    assert outcome.resumed_from == 5 and "in 3 of 12 frames" in outcome.acted[0]
     assert heard.notes == ["resumed from checkpoint_00005.h5."], "it was said before"
     fine = Run.create(tmp_path / "fine", SCENE)
     assert execute(FakeSimulation(toml=SCENE), fine).acted == ()

@@ -26,7 +26,7 @@ Settings = Mapping[str, Any]  # a scene as it was run, as tables: see Scene.to_d
 
 
 class Watch:
-    """Judges a run while it goes on. A frame that is computed again, after an interruption, replaces what it was."""
+    """Judges a run while it goes on; frame 0, the initial state, is nothing's result."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -35,6 +35,8 @@ class Watch:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """One more frame's row of metrics."""
+        if not row["frame"] > 0:
+            return
         share, compression = _number(row, "viscosity_share"), _number(row, "compression")
         if _number(row, "friction_energy") <= FELT * _number(row, "kinetic_energy"):
             share = 1.0
