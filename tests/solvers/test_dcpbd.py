@@ -116,11 +116,12 @@ def test_thicker_is_slower_and_says_when_it_does_not_converge():
     assert sim.metrics()["residual"] > 0.02
 
 
-@pytest.mark.parametrize(("iterations", "said"), [(1, 1), (400, 0)])
+@pytest.mark.parametrize(("iterations", "said"), [(1, 1), (None, 0)])
 def test_a_run_says_that_less_than_the_asked_viscosity_acted(iterations, said, tmp_path):
     """With the default's iterations all of it acts, and nothing is said."""
     scene = block({"viscosity": 2000})
-    scene.solver.velocity_iterations, scene.time.frames = iterations, 3
+    scene.time.frames = 3
+    scene.solver.velocity_iterations = iterations or scene.solver.velocity_iterations
     run = Run.create(tmp_path / "run", scene)
     assert len(execute(Simulation(scene, "cpu"), run).acted) == said
     share = "of the asked viscosity or modulus acted in"

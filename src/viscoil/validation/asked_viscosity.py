@@ -42,7 +42,7 @@ def _measure(trial: Trial) -> Outcome:
         largest = at_most("largest error of the unflagged, share of the asked", max(errors, default=np.inf), TOLERANCE)
         if errors and trial.noticed([largest]):
             break
-    checks = [largest, at_least("runs not flagged, share", len(errors) / len(rows), 0.75)]
+    checks = [largest, at_least("runs not flagged, share", len(errors) / len(rows), 1.0)]
     return Outcome(checks, {"rows": rows})
 
 
