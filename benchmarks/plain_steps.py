@@ -30,7 +30,7 @@ def simulation_of(words: list[str]) -> tuple[Any, float]:
     if words == ["cake"]:
         from viscoil.scene.load import load as load_scene
 
-        sim = Simulation(load_scene("cake", quality="paper"), device="cuda")
+        sim = Simulation(load_scene("cake", quality="as_published"), device="cuda")
         while sim.frame_index < sim.scene.time.frames:
             sim.advance_frame()
         return sim, sim.scene.time.frame_time / sim.scene.time.steps_per_frame

@@ -51,6 +51,7 @@ class Report(Progress):
         density = metrics.get("density_mean")
         if isinstance(density, (int, float)) and density > 0:  # NaN: nobody is inside the fluid yet
             words["density"] = f"density error {100 * (float(density) - 1):+.2f} %"
+        words |= self.watch.words() if self.watch else {}
         if self.seconds_per_frame is not None and frame.index < self.last:
             words["left"] = f"ETA {duration(self.seconds_per_frame * (self.last - frame.index))}"
         return words

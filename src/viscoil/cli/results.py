@@ -18,8 +18,8 @@ def info(path: Path) -> None:
     from viscoil.io.run import Run
 
     run = Run.open(path)
-    show.groups([("scene", _scene(run)), ("method", _method(run)), ("state", _state(run)), *_measures(run)])
-    # What acted and what did not, in sentences, goes here: after the numbers.
+    acted = [("what acted", [("note", text) for text in run.acted()])]
+    show.groups([("scene", _scene(run)), ("method", _method(run)), ("state", _state(run)), *_measures(run), *acted])
 
 
 def _scene(run: Any) -> list[tuple[str, Any]]:

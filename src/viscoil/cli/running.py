@@ -150,6 +150,8 @@ def _simulate(scene: Any, path: Path, existing: Any, machine: Any, overwrite: bo
     with report() as progress:
         outcome = execute(simulation, folder, scene.time.frames, progress)
     print(outcome.message)
+    for text in outcome.acted:
+        print(f"note: {text}")
     held, particles = allocated(), max(simulation.particles, 1)
     show.pairs(
         [

@@ -274,7 +274,7 @@ class Scene(Model):
         schema["properties"]["solver"] = {"anyOf": tables, "description": "method and its own parameters"}
         schema["properties"]["profiles"] = {
             "type": "object", "additionalProperties": {"type": "object"},
-            "description": "named tables of changes, applied with quality = NAME",
+            "description": "named tables of changes, applied with quality = NAME; extends = the profile that is applied first",
         }  # fmt: skip
         return schema
 
