@@ -197,10 +197,3 @@ def test_a_taken_port_gives_way_or_is_said():
         server.free_port(server.LOCAL, 70000, exactly=True)
     with pytest.raises(server.AddressError, match="cannot listen there"):
         server.free_port("203.0.113.7", 8080, exactly=False)
-
-
-def test_only_its_own_pages_may_connect():
-    assert server.same_site("http://127.0.0.1:8080", "127.0.0.1:8080")
-    assert server.same_site("http://localhost:9", "localhost:9") and server.same_site(None, "127.0.0.1:8080")
-    assert not server.same_site("https://example.org", "127.0.0.1:8080")
-    assert not server.same_site("http://127.0.0.1:9999", "127.0.0.1:8080")
