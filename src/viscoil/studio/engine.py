@@ -231,6 +231,7 @@ class Engine:
 
     def _info(self) -> m.SceneInfo:
         from viscoil.particles import FIELDS
+        from viscoil.studio.reach import reach
 
         scene, source = self.scene, self._source
         assert source is not None
@@ -243,6 +244,7 @@ class Engine:
             fields={name: f.unit for name, f in FIELDS.items() if f.exported and name not in usual},
             box=(scene.domain.min, scene.domain.max) if scene.domain else None,
             toml=scene.to_toml(), notes=tuple(self.sim.notes), ingredients=ingredients(scene),
+            reach=tuple(map(tuple, reach(self.sim).tolist())),
         )  # fmt: skip
 
     def _things(self) -> list[m.Thing]:
