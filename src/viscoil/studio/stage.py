@@ -105,6 +105,7 @@ class Stage:
         self.size = 1.0  # of the whole [m]
         self._root: Any = None  # the node that all of the present scene hang on
         self._scenes = 0  # set so far
+        self._up = ""  # the axis that pages have upright
         self._hidden: set[str] = set()  # kinds of things that are not shown
         self._things: dict[str, list[Any]] = {}
         self._points: Any = None
@@ -132,7 +133,9 @@ class Stage:
             self._root = self.server.scene.add_frame(f"/scene {self._scenes}", show_axes=False)
             self._spacing = info.spacing
             self.camera, self.size = camera, _size(frame, camera)
-            self.server.scene.set_up_direction(f"+{info.up}")
+            if self._up != info.up:  # not otherwise: whenever it is sent, pages go back to where they started
+                self._up = info.up
+                self.server.scene.set_up_direction(f"+{info.up}")
             self._lamps = None
             self.light()
             self._floor(info, camera)

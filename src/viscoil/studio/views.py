@@ -1,5 +1,6 @@
 """Where the browsers look from. Each shows everything, as its width and height need, until a hand turns it."""
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 
 from viscoil.view.camera import Camera
 
+LAST = 4  # positions given to a page that are remembered
 NEAR, FAR = 1 / 200, 200.0  # nearest and farthest that is drawn, in distances to what is looked at
 
 
@@ -17,7 +19,8 @@ class Views:
     def __init__(self, server: Any, fit: Callable[[float], Camera | None], later: Callable[[Callable[[], None]], None]):
         self._server, self._fit, self._later = server, fit, later
         self._start: Camera | None = None  # where pages are opened
-        self._given: dict[int, tuple[Any, float]] = {}  # by page: position it was given and width by height at that time
+        # By page: the last positions it was given (what it tells may be older than the last), and for what width by height.
+        self._given: dict[int, tuple[deque[Any], float]] = {}
 
         @server.on_client_connect
         async def _(client: Any) -> None:
@@ -38,7 +41,7 @@ class Views:
             aspect = one.camera.aspect
             camera = self._fit(aspect)
             if camera is not None:
-                self._given[one.client_id] = np.array(camera.position), aspect
+                self._give(one, camera, aspect)
                 aim(one, camera)
 
     def of(self, client: Any, camera: Camera) -> Camera | None:
@@ -50,7 +53,7 @@ class Views:
     def _meet(self, client: Any) -> None:
         """Follows the size of a page: panels and windows are moved, and the first size told is from before the panels."""
         if self._start is not None:
-            self._given.setdefault(client.client_id, (np.array(self._start.position), 0.0))
+            self._give(client, self._start, 0.0)
 
         @client.camera.on_update
         async def _(camera: Any) -> None:
@@ -58,12 +61,21 @@ class Views:
 
         self._resized(client)
 
+    def _give(self, client: Any, camera: Camera, aspect: float) -> None:
+        positions, _ = self._given.get(client.client_id, (deque(maxlen=LAST), 0.0))
+        positions.append(np.array(camera.position))
+        self._given[client.client_id] = positions, aspect
+
     def _resized(self, client: Any) -> None:
-        position, aspect = self._given.get(client.client_id, (np.full(3, np.inf), 0.0))
+        positions, aspect = self._given.get(client.client_id, (deque([np.full(3, np.inf)]), 0.0))
         view = client.camera
-        untouched = np.allclose(view.position, position, rtol=1e-3, atol=1e-3 * np.linalg.norm(view.position - view.look_at))
-        if untouched and abs(view.aspect - aspect) > 1e-3:
-            self._given[client.client_id] = position, view.aspect
+        close = 1e-3 * np.linalg.norm(view.position - view.look_at)
+        near = lambda position: np.linalg.norm(view.position - position) < close  # noqa: E731
+        untouched = any(near(position) for position in positions.copy())
+        # A page may also have gone back to where pages start: as it does when another axis becomes upright.
+        back = self._start is not None and near(self._start.position) and not near(positions[-1])
+        if back or (untouched and abs(view.aspect - aspect) > 1e-3):
+            self._given[client.client_id] = positions, view.aspect
             self._later(lambda: self.show_all(client))
 
 
