@@ -48,7 +48,9 @@ def reach(sim: Any) -> np.ndarray:
     everything = np.concatenate(known)
     if not len(everything):
         return everything
-    size = float(np.ptp(everything, axis=0).max()) + 8 * sim.world.spacing
+    free = [_free(sim, flight.start, flight.own) for flight in flights]  # a plane has no size, but a distance
+    free = np.concatenate([np.zeros(1), *free])
+    size = float(np.ptp(everything, axis=0).max() + free[np.isfinite(free)].max()) + 8 * sim.world.spacing
     found = [moved]
     for flight in flights:
         paths = flight.paths(np.asarray(sim.scene.gravity, float), WIDEST * size)
@@ -128,12 +130,8 @@ def _corners(sim: Any, index: int, time: float) -> np.ndarray:
 # --- where it stops --------------------------------------------------------------------------------------------------
 def _until_stopped(sim: Any, paths: np.ndarray, own: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Points (m, 3) of the paths before they enter a solid, and the last of each (n, 3)."""
-    count, flat = len(paths), paths.reshape(-1, 3)
-    free = np.full(flat.shape[0], np.inf)
-    for index in range(len(sim.world.solids)):
-        if index != own:
-            free = np.minimum(free, sim.world.solids.distance(index, flat))
-    free = free.reshape(count, SAMPLES)
+    count = len(paths)
+    free = _free(sim, paths.reshape(-1, 3), own).reshape(count, SAMPLES)
     # What starts inside something (a nozzle in its own tap) is stopped once it has been outside.
     stopped = (free < 0) & (np.cumsum(free >= 0, axis=1) > 0)
     last = np.where(stopped.any(axis=1), np.argmax(stopped, axis=1), SAMPLES) - 1
@@ -142,6 +140,15 @@ def _until_stopped(sim: Any, paths: np.ndarray, own: int | None) -> tuple[np.nda
         before, after = free[k, last[k]], free[k, last[k] + 1]
         landed[k] += (paths[k, last[k] + 1] - landed[k]) * before / max(before - after, 1e-30)
     return np.concatenate([paths[np.arange(SAMPLES) <= last[:, None]], landed]), landed
+
+
+def _free(sim: Any, points: np.ndarray, own: int | None) -> np.ndarray:
+    """Distance [m] of points (n, 3) to the nearest solid but ``own``; infinity without any."""
+    free = np.full(len(points), np.inf)
+    for index in range(len(sim.world.solids)):
+        if index != own:
+            free = np.minimum(free, sim.world.solids.distance(index, points))
+    return free
 
 
 def _heap(landed: np.ndarray, volume: float, up_axis: int) -> np.ndarray:
