@@ -9,10 +9,6 @@ import urllib.request
 
 import numpy as np
 import pytest
-import viser
-from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
-from websockets.typing import Subprotocol
 
 from kit import box_scene
 from viscoil.cli import main
@@ -192,19 +188,6 @@ def test_a_picture_without_a_browser(studio):
     path = studio.save_picture()
     image = np.asarray(Image.open(path).convert("L"), float)
     assert image.std() > 5
-
-
-def test_pages_of_other_sites_are_turned_away(studio):
-    """A browser lets any page open a connection to this computer; the studio talks to its own pages only."""
-    address = studio.url.replace("http", "ws")
-    spoken = [Subprotocol(f"viser-v{viser.__version__}")]
-    with connect(address, origin="https://example.org", subprotocols=spoken, max_size=None) as stranger:
-        with pytest.raises(ConnectionClosed) as refused:
-            while True:
-                stranger.recv(timeout=30)
-        assert refused.value.rcvd.code == 1008
-    with connect(address, origin=studio.url, subprotocols=spoken, max_size=None) as friend:
-        assert len(friend.recv(timeout=30)) > 100
 
 
 def test_scripts_are_told_what_there_is(studio):

@@ -133,12 +133,12 @@ class Colouring:
         """Starts again with the range."""
         self.low = self.high = 0.0
 
-    def legend(self) -> str:
-        """HTML of a bar with its numbers, or of the materials' names."""
+    def legend(self, made_of: dict[str, str] | None = None) -> str:
+        """HTML of a bar with its numbers, or of the materials' names. made_of: material -> preset that it is now."""
         if self.choice == MATERIAL:
             rows = "".join(
                 f'<span style="display:inline-block;margin-right:0.9em"><span style="{_swatch(m)}"></span>'
-                f"{html.escape(str(m.get('name', '')))}</span>"
+                f"{html.escape(_called(str(m.get('name', '')), made_of or {}))}</span>"
                 for m in self.materials
             )
             return f'<div style="{_BOX}">{rows}</div>'
@@ -155,6 +155,12 @@ class Colouring:
 
 
 _BOX = "padding:0 0.75em 0.6em 0.75em;font-size:0.85em;line-height:1.3"
+
+
+def _called(name: str, made_of: dict[str, str]) -> str:
+    """A material by its name, and by what it is made of where that says something else."""
+    preset = made_of.get(name, "")
+    return f"{name}: {preset}" if preset and preset != name else name
 
 
 def _swatch(material: dict[str, Any]) -> str:

@@ -230,6 +230,8 @@ class Engine:
         self._say_state("running" if self._playing else "paused")
 
     def _info(self) -> m.SceneInfo:
+        from viscoil.studio.reach import reach
+
         scene, source = self.scene, self._source
         assert source is not None
         usual = ("position", "id", "material", "stress_mises")  # the last one is what "stress" is shown by
@@ -241,6 +243,7 @@ class Engine:
             fields={name: unit for name, unit in self.sim.quantities().items() if name not in usual},
             box=(scene.domain.min, scene.domain.max) if scene.domain else None,
             toml=scene.to_toml(), notes=tuple(self.sim.notes), ingredients=ingredients(scene),
+            reach=tuple(map(tuple, reach(self.sim).tolist())),
         )  # fmt: skip
 
     def _things(self) -> list[m.Thing]:

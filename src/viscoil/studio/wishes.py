@@ -102,7 +102,7 @@ class Wishes:
 
     def look(self, client: Any = None) -> None:
         """Aims the camera of one browser (or of all) at the scene as it is now."""
-        self.post(lambda: self._look(client))
+        self.post(lambda: self.views.show_all(client))
 
     def toggle_recording(self, client: Any = None) -> None:
         """Starts a recording, or ends it and writes its page."""
