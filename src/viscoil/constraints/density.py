@@ -183,10 +183,10 @@ def sums_by_records(
         for lane in qd.static(range(lanes())):
             d = separation(xi, vector_of(record_at(r, begin, some[lane])), torus, periodic)
             r2 = d.dot(d)
-            slope = spiky_gradient(r2, h)
+            slope = spiky_gradient(r2, h) * d
             density += density_weight(r2, h, kernel)
-            slopes += slope * d
-            squares += slope * slope * r2
+            slopes += slope
+            squares += slope.dot(slope)
         some = ahead
     # Who fills up the last fetch is i itself: one of them is meant.
     own = qd.cast(1 - _filled(count, team), qd.f32) * density_weight(0.0, h, kernel)
@@ -211,10 +211,10 @@ def sums_by_spots(
         for lane in qd.static(range(lanes())):
             d = unit * apart(xi, spot(r, some[lane]), digits)
             r2 = d.dot(d)
-            slope = spiky_gradient(r2, h)
+            slope = spiky_gradient(r2, h) * d
             density += density_weight(r2, h, kernel)
-            slopes += slope * d
-            squares += slope * slope * r2
+            slopes += slope
+            squares += slope.dot(slope)
         some = ahead
     own = qd.cast(1 - _filled(count, team), qd.f32) * density_weight(0.0, h, kernel)
     return team_sum(density, team) + own, team_vector(slopes, team), team_sum(squares, team)
