@@ -10,8 +10,8 @@ MuJoCo moves bodies, whose contacts have time constants and least masses of thei
 *places*: at the other sizes digits differ, so results do by rounding. Root mean square over the particles of how far places
 lie apart, in the root mean square of the way they travelled: at most 1e-3.
 
-*measures*: where a rounding decides what happens next (a splash, bonds that break) places mean nothing after a while; height,
-extent, kinetic energy (shares) and compression (absolute) of all particles still agree within 2 %.
+*measures*: where a rounding decides what happens next (:attr:`Feature.chaos` says why) places mean nothing after a while;
+height, extents, energy (shares) and compression (the difference itself) of all particles still agree within 2 %.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from viscoil.validation.case import Case, Mutation, Outcome, Trial, at_most
-from viscoil.validation.features import FEATURES, Feature
+from viscoil.validation.features import FEATURES, Feature, apart, measures
 from viscoil.validation.similarity import scaled
 
 REFERENCE = 0.04  # spacing [m]
@@ -34,33 +34,22 @@ def _followed(trial: Trial, feature: Feature, size: float) -> dict[str, Any]:
     from viscoil.errors import ViscoilError
 
     frames, steps = (5, 2) if trial.quick else (10, 4)
-    found: dict[str, Any] = {"stopped": ""}
     try:
         sim = trial.simulation(scaled(feature.scene(5.0 if trial.quick else 6.0, frames, steps), size))
         places = [np.asarray(frame["position"], np.float64) / size for frame in sim.frames()]
     except (ViscoilError, ValueError) as error:  # ValueError: MuJoCo's compiler
         return {"stopped": " ".join(str(error).split())}
-    row = sim.metrics()
-    found["bits"] = np.asarray(sim.frame()["position"])
-    found["first"], found["places"] = places[0], places[-1]
-    low, high = places[-1].min(0), places[-1].max(0)
-    found["measures"] = np.array([*(high - low), high[1], row["kinetic_energy"] / size**4])  # E ~ ρL³ gL
-    found["compression"] = row["compression"]
-    return found
+    bits = np.asarray(sim.frame()["position"])
+    return {"stopped": "", "bits": bits, "first": places[0], "places": places[-1], "measures": measures(sim)}
 
 
-def _apart(one: dict[str, Any], other: dict[str, Any]) -> float:
+def _places_apart(one: dict[str, Any], other: dict[str, Any]) -> float:
     """Of the way; infinite if there are more particles in one than in the other."""
     if one["places"].shape != other["places"].shape:
         return np.inf
     number = len(one["first"])
     way = one["places"][:number] - one["first"]
     return float(np.sqrt(np.square(other["places"] - one["places"]).sum(1).mean() / np.square(way).sum(1).mean()))
-
-
-def _measured_apart(one: dict[str, Any], other: dict[str, Any]) -> float:
-    shares = np.abs(other["measures"] - one["measures"]) / np.abs(one["measures"])
-    return float(max(shares.max(), abs(other["compression"] - one["compression"])))
 
 
 def _different(one: dict[str, Any], other: dict[str, Any], factor: float) -> float:
@@ -79,8 +68,9 @@ def _compared(feature: Feature, name: str, one: dict[str, Any], other: dict[str,
         differing = _different(one, other, TWINS[name] / REFERENCE)
         return at_most(f"{start}: coordinates with other bits [share]", differing, 0.0)
     if feature.chaos:
-        return at_most(f"{start}: height, extent, energy, compression differ by [share]", _measured_apart(one, other), MEASURES)
-    return at_most(f"{start}: places differ by [of the way]", _apart(one, other), PLACES)
+        differing = apart(one["measures"], other["measures"])
+        return at_most(f"{start}: height, extents, energy, compression differ by [share]", differing, MEASURES)
+    return at_most(f"{start}: places differ by [of the way]", _places_apart(one, other), PLACES)
 
 
 def compared(trial: Trial, feature: Feature) -> list[Any]:
@@ -107,15 +97,9 @@ def _measure(trial: Trial) -> Outcome:
 
 
 def _plot(outcome: Outcome, figure: Any) -> None:
-    from viscoil.validation.drawing import BLUE, GREY, ORANGE, axes
+    from viscoil.validation.drawing import differences
 
-    rows = [check for check in outcome.checks if check.reference]
-    picture = axes(figure, "difference from 40 mm, as a share of the way or of the measure", "")
-    for place, check in enumerate(rows):
-        picture.plot(max(check.measured, 1e-8), place, "o", color=BLUE if check.ok else ORANGE)
-        picture.plot(check.reference, place, "|", color=GREY)
-    picture.set_xscale("log")
-    picture.set_yticks(range(len(rows)), [check.quantity.split(":")[0] for check in rows], fontsize=5 if len(rows) > 20 else 8)
+    differences(figure, outcome.checks, "difference from 40 mm, of the way or of the measure")
 
 
 def _heavier(scene: dict[str, Any], number: int) -> None:
