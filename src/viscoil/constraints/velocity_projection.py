@@ -30,7 +30,6 @@ import quadrants as qd
 
 from viscoil.constraints.conformation import Substances, divergence_of, memory_of, rates
 from viscoil.constraints.friction import divergence, divergence_by_records, friction, friction_by_records
-from viscoil.constraints.staying import block_that_stays, threads_of, wait_for_all
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
 from viscoil.sph.descent import strides
 from viscoil.sph.neighbors import NeighborList, Torus
@@ -321,36 +320,6 @@ def _image(
     if qd.static(steered and on_gpu()):  # noqa: SIM102 (decided when compiled)
         if is_last(t, n * team, sums, qd.static(block_size(team))) == 1:
             _steer(t % qd.static(block_size(team)), left, n * team, c, s, sums, coupled, team)
-
-
-@qd.func(requires_top_level=True)
-def project_staying(
-    left: Flag, p: Particles, x: Vectors, n: qd.i32, full: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32,
-    k: Substances, c: ProjectionNumbers, s: Projection, r: Records, sums: Sums, gate: Ints, team: qd.template(),
-    uniform: qd.template(), even: qd.template(), periodic: qd.template(), packed: qd.template(), blocks: qd.template(),
-):  # fmt: skip
-    """All iterations of conjugate gradients that are ``left``, in one launch (staying.py): blocks are those of the passes, so
-    that sums have the same bits."""
-    qd.loop_config(block_dim=qd.static(block_that_stays()))
-    for thread in range(qd.static(threads_of(blocks))):
-        while left[()] > 0:
-            at = thread
-            while at < full:
-                _bulk_pressure(at, s.search, p, x, n, near, torus, h, k, s, r, team, uniform, periodic, packed, True)
-                at += qd.static(threads_of(blocks))
-            wait_for_all(gate, blocks)
-            at = thread
-            while at < full:
-                _image(
-                    at, left, p, x, n, dt, near, torus, h, c, s, r, sums, True, False, team, uniform, even, periodic, packed
-                )
-                at += qd.static(threads_of(blocks))
-            wait_for_all(gate, blocks)
-            at = thread
-            while at < n:
-                advance_one(at, p, s, r, packed)
-                at += qd.static(threads_of(blocks))
-            wait_for_all(gate, blocks)
 
 
 @qd.func

@@ -15,11 +15,9 @@ from viscoil.constraints.acceleration import LARGEST_SHARE, compiled_pace, momen
 from viscoil.constraints.body_projection import BodyRows, allocate_rows
 from viscoil.constraints.conformation import Substances, substances_of
 from viscoil.constraints.density import DensityNumbers, plain_density, plain_values, stable_relaxation
-from viscoil.constraints.density_iteration import relax_staying
 from viscoil.constraints.friction import pair_factor
 from viscoil.constraints.nearby import allocate_nearby, nobody_nearby
-from viscoil.constraints.staying import allocate_gate, blocks_that_stay, check, reset_gate
-from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers, project_staying
+from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers
 from viscoil.native.fluid import FluidPasses, VelocityPasses, suits
 from viscoil.particles import Carried, Flag, Floats, Ints, Particles, Uploaded, allocate_array, mat3, vec3
 from viscoil.solids.clusters import Clusters, Elastic
@@ -98,7 +96,7 @@ def _whole_step(
     solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, v: Projection, rows: BodyRows,
     sums: Sums, pressure: Floats, status: Ints, elastic: qd.Template, hurried: qd.Template, walled: qd.Template,
     coupled: qd.Template, mix: qd.Template, team: qd.Template, uniform: qd.Template, even: qd.Template, periodic: qd.Template,
-    packed: qd.Template, places_packed: qd.Template, blocks: qd.Template, depth: qd.Template,
+    packed: qd.Template, places_packed: qd.Template, depth: qd.Template,
 ):  # fmt: skip
     """Algorithm 2 as one graph, rounds of conjugate gradients included, as often as the numbers say: what GPUs run when nobody
     times stages."""
@@ -112,7 +110,6 @@ def _whole_step(
         steps_left[()] -= 1
         rounds_left[()] = c.rounds[0]
         nobody_nearby(s.nearby)
-        reset_gate(s.gate)
         predict(p, k, n, full, torus, solids, parts, b, e, s, v, coupled, mix, periodic)
         search(cells, torus, scanned, s.predicted, p.position, p.id, p.inverse_mass, n, sk.reach2, near, periodic, depth)
         prepare(p, k, n, near, torus, m, c, s, v, elastic, periodic)
@@ -121,31 +118,18 @@ def _whole_step(
                 left, rounds_left, p, k, n, shared, near, torus, m, c, solids, parts, bodies, b, s, v, rows, sums, coupled, mix,
                 team, uniform, even, periodic, packed,
             )  # fmt: skip
-            if qd.static(blocks > 0):
-                project_staying(
-                    left, p, s.predicted, n, shared, k.dt, near, torus, k.support, m, c, v, s.records, sums, s.gate, team,
-                    uniform, even, periodic, packed, blocks,
+            while qd.graph.do_while(left):
+                iterate(
+                    left, p, k, n, shared, near, torus, m, c, solids, bodies, b, s, v, rows, sums, coupled, mix, team,
+                    uniform, even, periodic, packed,
                 )  # fmt: skip
-            else:
-                while qd.graph.do_while(left):
-                    iterate(
-                        left, p, k, n, shared, near, torus, m, c, solids, bodies, b, s, v, rows, sums, coupled, mix, team,
-                        uniform, even, periodic, packed,
-                    )  # fmt: skip
             end_round(k, n, solids, bodies, s, coupled)
         settle(left, p, k, n, full, torus, solids, parts, bodies, b, s, v, sums, walled, coupled, mix, periodic, places_packed)
-        if qd.static(blocks > 0):
-            relax_staying(
-                p, s.predicted, s.half, s.records, n, shared, near, torus, d, k.radius, k.solids, solids, parts, b, s.clear,
-                s.wall, s.wall_gradient, s.multiplier, pressure, left, s.used, s.nearby, s.gate, team, 0, 0, walled, walled,
-                hurried, uniform, periodic, places_packed, blocks,
+        while qd.graph.do_while(left):
+            relax(
+                left, p, k, n, shared, near, torus, d, solids, parts, bodies, b, e, s, v.search, pressure, team, hurried,
+                walled, coupled, uniform, mix, periodic, places_packed,
             )  # fmt: skip
-        else:
-            while qd.graph.do_while(left):
-                relax(
-                    left, p, k, n, shared, near, torus, d, solids, parts, bodies, b, e, s, v.search, pressure, team, hurried,
-                    walled, coupled, uniform, mix, periodic, places_packed,
-                )  # fmt: skip
         finish(p, k, n, near, torus, m, spreading, b, s, v, status, elastic, mix, periodic, packed)
 
 
@@ -189,9 +173,8 @@ class DCPBD(Method):
             clamped=allocate_array(qd.i32, 1),
             half=allocate_array(qd.i32, 3),
             used=allocate_array(qd.i32, 2),
-            records=allocate_records(2 * capacity, capacity),
+            records=allocate_records(2 * capacity),
             nearby=allocate_nearby(capacity),
-            gate=allocate_gate(),
         )
         self.projection = Projection(
             **{name: allocate_array(vec3, capacity) for name in PROJECTION_VECTORS},
@@ -274,14 +257,12 @@ class DCPBD(Method):
         packed = world.packed and not coupled and not periodic  # places in records repeat with a period of their own
         places_packed = world.packs_places(mix) and not coupled
         if gradients and not world.stages.precise:
-            blocks = blocks_that_stay(team, coupled, mix)
-            self.stayed = s.gate if blocks else None
             with backend.small_launches(world.neighbors.few):
                 _whole_step(
                     left, rounds_left, steps_left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count),
                     near, m, self._numbers(world, rounds), density, spreading, solids, parts, bodies, b, e, s, v, self._rows,
                     sums, pressure, world.status, self._elastic, hurried, walled, coupled, mix, team, *variant, packed,
-                    places_packed, blocks, world.neighbors.scan_depth,
+                    places_packed, world.neighbors.scan_depth,
                 )  # fmt: skip
             return
         compiled = suits(world, mix) and not coupled
@@ -326,7 +307,6 @@ class DCPBD(Method):
 
     def iterations_used(self) -> int:
         """Iterations of the density constraint since the last call."""
-        check(self.stayed)
         used, self._iterations = self._iterations, 0
         return used
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Protocol
 import quadrants as qd
 
 from viscoil import backend
-from viscoil.constraints.staying import check
 from viscoil.model import Model
 from viscoil.particles import Floats, Ints, Uploaded
 from viscoil.sph.smoothing import SPIKY
@@ -193,7 +192,6 @@ class Method:
     notes: Sequence[str] = ()
     busy = False
     in_graphs = False  # on GPUs a step is one launch, and so are several: ``step`` takes their number
-    stayed: Any = None  # gate of the last step's launches, if their threads wait for each other (constraints/staying.py)
     counter: Any
     step: Any  # as in Solver, and with the number of steps where those are graphs
 
@@ -231,5 +229,4 @@ class Method:
 
     def iterations_used(self) -> int:
         """Iterations since the last call."""
-        check(self.stayed)
         return int(take(self.counter)[1])
