@@ -91,9 +91,7 @@ def loads(quick: bool, gpu: bool) -> list[Load]:
         found += [Load(drop, SMALL, 8.0, {"support": support}, lasting=False) for support in (1.8, 2.1, 2.4, 2.8, 3.2, 3.6)]
         # Particles: teams below 40,000 and 100,000, small launches, smaller tables of cells below 300,000 (sph/search.py).
         found += [Load(drop, MIDDLE, width, lasting=False, gpu=True) for width in (34.0, 35.0, 46.0, 47.0, 66.0, 67.0)]
-    for drop in ("pbf_drop", "dcpbd_drop"):
-        found.append(Load(drop, SMALL, ways={"VISCOIL_STAYING": "1"}, lasting=False, gpu=True))
-        found.append(Load(drop, SMALL, ways={TORN: "yes"}, lasting=False, gpu=True))
+    found += [Load(drop, SMALL, ways={TORN: "yes"}, lasting=False, gpu=True) for drop in ("pbf_drop", "dcpbd_drop")]
     return [load for load in found if gpu or not load.gpu]
 
 
@@ -107,7 +105,7 @@ def _reference(tables: list[dict[str, Any]], folder: Path, records: str) -> None
     """Has the CPU's numbers written into ``folder`` by a process of its own."""
     (folder / "scenes.json").write_text(dumps(tables))
     environment = os.environ | {"VISCOIL_NATIVE": "0", "VISCOIL_RECORDS": records}
-    for name in ("VISCOIL_DEVICE", "VISCOIL_TEAM", "VISCOIL_STAYING"):
+    for name in ("VISCOIL_DEVICE", "VISCOIL_TEAM"):
         environment.pop(name, None)
     program = "import sys; from viscoil.validation.parity_reference import main; main(sys.argv[1])"
     subprocess.run([sys.executable, "-c", program, str(folder)], env=environment, check=True)

@@ -21,20 +21,20 @@ AMBIGUOUS = {
 }  # fmt: skip
 
 
-def scaled(scene: dict[str, Any], size: float) -> dict[str, Any]:
-    """The scene (nested tables, as in a TOML file) with all lengths multiplied by ``size`` and everything else following.
+def scaled(scene: Any, size: float) -> dict[str, Any]:
+    """A scene (nested tables, as in a TOML file, or a Scene) with all lengths times ``size`` and everything else following.
 
     Only what the scene says is changed: a default with a dimension that does not follow the size by itself shows.
     """
     from viscoil.scene.schema import Scene
 
-    return _scaled(Scene(**scene), size)
+    return _scaled(Scene(**scene) if isinstance(scene, dict) else scene, size)
 
 
 def _scaled(model: Any, size: float) -> dict[str, Any]:
-    """The keys of a model that were set."""
+    """The keys of a model that were set, and those that say which model it is."""
     table = {}
-    for name in sorted(model.model_fields_set):
+    for name in sorted(model.model_fields_set | ({"type", "method"} & set(type(model).model_fields))):
         if (type(model).__name__, name) in AMBIGUOUS:
             raise ValueError(f"{type(model).__name__}.{name}: its unit depends on other keys, so it cannot follow the size")
         field = type(model).model_fields[name]
