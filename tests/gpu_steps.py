@@ -64,7 +64,7 @@ def after(method: str, device: str, variant: str = "") -> dict[str, Any]:
 
 
 def with_fault(module: str, good: str, bad: str) -> None:
-    """Has a module (not imported yet) say ``bad`` where it says ``good``; kernels are compiled from a file, so it becomes one."""
+    """Has a module, not imported yet, say ``bad`` where it says ``good``: in a file, as kernels need."""
     found = importlib.util.find_spec(module)
     text = Path(found.origin).read_text(encoding="utf-8")
     assert text.count(good) == 1, f"{module} says it differently now: what was faulty once has to be written for what it says"

@@ -45,7 +45,8 @@ def differences(figure: Any, checks: list[Any], label: str) -> None:
     picture = axes(figure, label, "")
     for place, check in enumerate(rows):
         picture.plot(max(check.measured, 1e-8), place, "o", color=BLUE if check.ok else RED)
-        picture.plot(check.reference, place, "|", color=GREY)
+        if check.reference < float("inf"):
+            picture.plot(check.reference, place, "|", color=GREY)
     picture.set_xscale("log")
     size = 8 if len(rows) < 20 else max(2.0, 160 / len(rows))
     picture.set_yticks(range(len(rows)), [check.quantity.split(":")[0] for check in rows], fontsize=size)

@@ -33,11 +33,6 @@ class Feature:
     quick: bool = False
     """part of quick comparisons"""
 
-    @property
-    def mujoco(self) -> bool:
-        """Whether MuJoCo moves something."""
-        return self.holds == "bodies"
-
     def scene(self, width: float = 6.0, frames: int = 10, steps: int = 4) -> dict[str, Any]:
         """About ``width``³ particles, ``frames`` of ``steps`` steps."""
         time = {"frames": frames, "frame_time": STEPS[self.method] * steps, "steps_per_frame": steps}
@@ -125,7 +120,7 @@ def _pour(material: dict[str, Any], **solver: Any) -> Callable[[float], dict[str
     return build
 
 
-def _bodies(material: dict[str, Any], **solver: Any) -> Callable[[float], dict[str, Any]]:
+def _bodies(material: dict[str, Any]) -> Callable[[float], dict[str, Any]]:
     """A light ball and a heavy box fall into a tank."""
 
     def build(width: float) -> dict[str, Any]:
@@ -136,7 +131,7 @@ def _bodies(material: dict[str, Any], **solver: Any) -> Callable[[float], dict[s
             tank, {"name": "ball", "shape": ball, "body": {"density": 0.3 * RHO}},
             {"name": "box", "shape": box, "body": {"density": 3 * RHO, "velocity": (0.0, -2.0, 0.0)}},
         ]  # fmt: skip
-        return {"material": {"fluid": material}, "fluid": [fluid], "solid": solids, "solver": solver}
+        return {"material": {"fluid": material}, "fluid": [fluid], "solid": solids}
 
     return build
 
@@ -159,14 +154,14 @@ def _particle_solids(material: dict[str, Any]) -> Callable[[float], dict[str, An
 
 
 def _sampled() -> Callable[[float], dict[str, Any]]:
-    """A block with bonds that yield falls over the edge of a box whose boundary is particles."""
+    """A block with bonds that yield falls on a box whose boundary is particles."""
 
     def build(width: float) -> dict[str, Any]:
-        edge = {"name": "edge", "boundary": "particles", "shape": {"type": "box", "size": (width, 2.0, width),
-                "position": (-width / 2, 1.0, 0.0)}}  # fmt: skip
+        table = {"name": "table", "boundary": "particles", "shape": {"type": "box", "size": (2 * width, 2.0, 2 * width),
+                 "position": (0.0, 1.0, 0.0)}}  # fmt: skip
         matter = {**JELLY, "yield_strain": 0.05}
         solver = {"weakening": 1.0, "lower_limit": 0.5}
-        return {"material": {"fluid": matter}, "fluid": [_block(width, 2.5)], "solid": [_plate(), edge], "solver": solver}
+        return {"material": {"fluid": matter}, "fluid": [_block(width, 2.5)], "solid": [_plate(), table], "solver": solver}
 
     return build
 
@@ -188,7 +183,7 @@ JELLY = {"density": RHO, "modulus": 2e5}
 WATER = {"density": RHO}
 SPLASH = "a splash: particles that part at a distance of a rounding end up elsewhere"
 HELD = "which particles a solid holds is decided one by one, some of it by rounding"
-TORN = "where a body tears is decided by rounding"
+TOUCHED = "which boundary particles hold a particle back is decided one by one, some of it by rounding"
 
 FEATURES = {
     feature.name: feature
@@ -205,7 +200,7 @@ FEATURES = {
         Feature("dcpbd_bodies", "dcpbd", "bodies", _bodies(HONEY), HELD),
         Feature("dcpbd_particle_solids", "dcpbd", "bodies made of particles", _particle_solids(HONEY), HELD),
         Feature("iisph_drop", "iisph", "walls, bonds", _drop(JELLY), quick=True),
-        Feature("iisph_samples", "iisph", "walls made of particles, bonds that yield", _sampled(), TORN),
+        Feature("iisph_samples", "iisph", "walls made of particles, bonds that yield", _sampled(), TOUCHED),
         Feature("iisph_layers", "iisph", "two materials, periodic box", _layers(), SPLASH),
         Feature("iisph_pour", "iisph", "nozzle, moving solid", _pour(HONEY)),
         Feature("iisph_bodies", "iisph", "bodies", _bodies(HONEY)),
