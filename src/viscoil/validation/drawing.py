@@ -39,6 +39,19 @@ def plain_numbers(picture: Any, *names: str) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
+def differences(figure: Any, checks: list[Any], label: str) -> None:
+    """Checks of the kind "at most" as dots, one above the other, beside their limits."""
+    rows = [check for check in checks if check.reference]
+    picture = axes(figure, label, "")
+    for place, check in enumerate(rows):
+        picture.plot(max(check.measured, 1e-8), place, "o", color=BLUE if check.ok else RED)
+        if check.reference < float("inf"):
+            picture.plot(check.reference, place, "|", color=GREY)
+    picture.set_xscale("log")
+    size = 8 if len(rows) < 20 else max(2.0, 160 / len(rows))
+    picture.set_yticks(range(len(rows)), [check.quantity.split(":")[0] for check in rows], fontsize=size)
+
+
 def save(figure: Any, path: Path) -> Path:
     """Writes the picture; folders are made."""
     path.parent.mkdir(parents=True, exist_ok=True)
