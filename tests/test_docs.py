@@ -9,6 +9,7 @@ import pytest
 from cyclopts import CycloptsError
 from cyclopts.exceptions import MissingArgumentError
 
+from viscoil import backend
 from viscoil.cli.commands import _repeat_set, app
 from viscoil.material import PRESETS
 from viscoil.model import models_in
@@ -64,7 +65,8 @@ def problem_with(command: str) -> str:
     names = [token for token in tokens[1:] if re.fullmatch(r"[a-z][a-z0-9_]*", token)]
     if tokens[0] in OF_SCENES and names and tokens[1] == names[0] and names[0] not in shipped():
         return f"there is no scene {names[0]}"
-    if tokens[0] == "validate" and (wrong := [name for name in names if name not in CASES and name not in ("plots", "report")]):
+    known = {*CASES, "plots", "report", *backend.DEVICES}
+    if tokens[0] == "validate" and (wrong := [name for name in names if name not in known]):
         return f"there is no case {wrong}"
     if tokens[:2] == ["help", "scene"] and len(tokens) > 2 and tokens[2] != "KEY":
         reference.lookup(tokens[2])

@@ -12,7 +12,8 @@ import quadrants as qd
 from viscoil import backend, native, quantities, restart
 from viscoil.accounts import Accounts
 from viscoil.controls import apply_all, only_properties
-from viscoil.errors import SimulationFailed, ViscoilError
+from viscoil.errors import ViscoilError
+from viscoil.failure import failure_report
 from viscoil.io.frame import Frame
 from viscoil.particles import Ints, Particles, allocate_array
 from viscoil.properties import changed_names
@@ -326,7 +327,7 @@ class Simulation:
             self._retries += 1
             parts *= 2
             if parts > 2**HALVINGS:
-                raise self._obituary(bad, dt)
+                raise failure_report(self.world, self._largest_speed, bad, dt, 2**HALVINGS)
         self._largest_speed = speed
         self._last_dt = dt / parts
         self._steps_in_frame += steps * parts
@@ -428,22 +429,6 @@ class Simulation:
                     f"t = {self.world.time:.4g} s: {text} ({turn:.2g}); particles can pass through it: "
                     "expected shorter steps"
                 )
-
-    def _obituary(self, particle: int, dt: float) -> SimulationFailed:
-        where = np.nonzero(self.world.get("id") == particle)[0]
-        place = self.world.get("position")[where[0]] if len(where) else np.full(3, np.nan)
-        speed = self._largest_speed
-        cause = "particles started too close together or inside a solid"
-        if speed * dt > self.world.support:
-            cause = f"the time step is too long for speeds of {speed:.3g} m/s: nothing should move farther than h per step"
-        elif self.world.steps > 10:
-            cause = "a solid moves through the fluid too fast or squeezes it, or the time step is too long"
-        return SimulationFailed(
-            f"the simulation exploded at t = {self.world.time:.6g} s (step {self.world.steps}): particle {particle} near "
-            f"({place[0]:.4g}, {place[1]:.4g}, {place[2]:.4g}) m left all bounds, and {2**HALVINGS} times shorter steps "
-            f"did not help. Likely cause: {cause}. Every finished frame is kept.",
-            time=self.world.time, particle=particle, cause=cause,
-        )  # fmt: skip
 
     def _open_accounts(self) -> None:
         wanted = self.scene.output.volume

@@ -14,8 +14,8 @@ from viscoil.studio.stage import nozzle_mesh
 from viscoil.studio.views import seen_by
 
 SCENES = (
-    "coiling", "honey", "waffle", "dam_break", "merging_balls", "ball_drop_springs", "drip_under_sphere", "rotating_beam", "funnel",
-    "coiling",
+    "coiling", "honey", "waffle", "dam_break", "merging_balls", "ball_drop_springs", "drip_under_sphere", "rotating_beam",
+    "funnel", "coiling",
 )  # fmt: skip
 WATCH = """window.seen = [];
 window.__THREE_DEVTOOLS__ = new EventTarget();
