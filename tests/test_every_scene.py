@@ -79,6 +79,15 @@ def test_paper_profile_is_the_row_of_the_table(name, quality):
         assert published.to_dict() == scene.to_dict() | {"quality": published.quality}
 
 
+@pytest.mark.parametrize("name", ["dam_break", "bear_bath", "bear_splash"])
+def test_three_iterations_are_as_published_and_the_paper_profile_keeps_the_volume(name):
+    paper, published = (vc.load(name, quality=quality) for quality in ("paper", "as_published"))
+    assert (published.solver.iterations, published.solver.tolerance) == (3, 0.0)
+    assert paper.solver.tolerance == 0.01 and paper.solver.iterations >= 50
+    published.solver = paper.solver
+    assert published.to_dict() == paper.to_dict() | {"quality": published.quality}
+
+
 @pytest.mark.parametrize("name", SCENES)
 def test_iterations_end_by_tolerance_but_where_they_are_as_published(name):
     """Whatever the size: a tolerance, and more iterations than it needs."""
