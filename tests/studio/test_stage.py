@@ -141,7 +141,8 @@ def test_the_camera_sees_where_the_fluid_may_go():
         size = 1000 * aspect, 1000.0
         pixels = np.array(wide.project(np.array([NOZZLE.position, *below]), size)[:2]).T
         assert (pixels > 0.02 * np.array(size)).all() and (pixels < 0.98 * np.array(size)).all()
-        assert np.linalg.norm(np.subtract(wide.position, wide.target)) > np.linalg.norm(np.subtract(close.position, close.target))
+        far = [np.linalg.norm(np.subtract(camera.position, camera.target)) for camera in (close, wide)]
+        assert far[1] > far[0]
         assert wide.floor == pytest.approx(-1.55), "below all that will be there, not below what is there now"
 
 

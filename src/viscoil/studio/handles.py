@@ -45,8 +45,8 @@ class Handles:
         wxyz, position = pose if pose is not None else (quaternion(np.array(thing.rotation)), np.array(thing.position))
         self._made += 1
         gizmo = self._server.scene.add_transform_controls(
-            f"{FOLDER}/{key} {self._made}", scale=0.32 * self._size, line_width=3.0, depth_test=False, wxyz=wxyz, position=position,
-            disable_sliders=False, opacity=0.9,
+            f"{FOLDER}/{key} {self._made}", scale=0.32 * self._size, line_width=3.0, depth_test=False, wxyz=wxyz,
+            position=position, disable_sliders=False, opacity=0.9,
         )  # fmt: skip
         self._gizmos[key] = gizmo
 
