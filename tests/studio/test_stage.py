@@ -191,7 +191,7 @@ def test_curves_are_drawn_from_zero_in_units_with_few_digits():
         (([0.1342, 0.1351], "m"), Axis(1.0, "m", 0.0, 0.15)), (([2.1e-5, 1e-6], "J"), Axis(1e6, "µJ", 0.0, 30.0)),
         (([0.00066], "J"), Axis(1e3, "mJ", 0.0, 0.8)), (([0.0, 0.0], "J"), Axis(1.0, "J", 0.0, 1.0)),
         (([-0.3, 0.05], "m"), Axis(1.0, "m", -0.3, 0.05)), (([np.nan, np.nan], "m"), Axis(1.0, "m", 0.0, 1.0)),
-        (([1e-5], "%"), Axis(1.0, "%", 0.0, 0.01)), (([23.6], "%"), Axis(1.0, "%", 0.0, 30.0)),
+        (([1e-5], "%"), Axis(1.0, "%", 0.0, 0.1)), (([23.6], "%"), Axis(1.0, "%", 0.0, 30.0)),
     ]  # fmt: skip
     for (values, unit), expected in cases:
         found = axis_of(np.array(values), unit)
