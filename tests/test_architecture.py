@@ -13,7 +13,7 @@ ROOT = Path(viscoil.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 # Lower layers first. A module may import (at its top level) from its own layer and from those before it.
 LAYERS = [
-    {"errors", "keys", "units", "model", "looks", "extras", "turns"},
+    {"errors", "failure", "keys", "units", "model", "looks", "extras", "turns"},
     {"cache", "compiler", "backend", "native", "properties", "material", "presets", "controls"},
     {"transfer"},
     {"particles", "bundles"},

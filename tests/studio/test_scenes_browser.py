@@ -120,7 +120,8 @@ def test_nothing_of_the_last_scene_stays(page, browser, studio, errors):
         try:
             wait_until(same, name, tries=100)
         except AssertionError:
-            only = [sorted(set(found[a]) - set(found[b])) for a, b in (("old", "new"), ("new", "old"))]
+            old, new = Counter(found["old"]), Counter(found["new"])
+            only = [sorted((a - b).elements()) for a, b in ((old, new), (new, old))]
             raise AssertionError(f"{name}: after other scenes, not in a fresh page: {only[0]}; missing: {only[1]}") from None
         fresh.close()
         studio.wait(lambda s: len(studio.server.get_clients()) == 1)
@@ -230,9 +231,9 @@ def test_a_picture_has_no_handles(page, studio, folder):
 
 def test_the_curves_have_ticks_that_say_something(page, studio):
     load(studio, "coiling")
-    for _ in range(2):
+    for number in range(1, 10):
         studio.step_frame()
-    studio.wait(lambda s: s.frame == 2)
+        studio.wait(lambda s, number=number: s.frame == number)
     ticks = """() => Object.values(window.__viserTestpoints.uplots).map(({chart}) => chart.axes.map(axis => axis._values))"""
     found = []
 
@@ -245,3 +246,4 @@ def test_the_curves_have_ticks_that_say_something(page, studio):
     wait_until(different, "no number twice along an axis", tries=50)
     expect(page.get_by_text("kinetic energy, µJ")).to_be_visible()
     assert all(chart[1][0] == "0" for chart in found), "heights and energies are seen from zero"
+    assert all(chart[0] == found[0][0] and chart[0][-1] in ("0.15", "0.1") for chart in found), "the same 0.15 s under all"

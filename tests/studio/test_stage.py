@@ -141,8 +141,8 @@ def test_the_camera_sees_where_the_fluid_may_go():
         size = 1000 * aspect, 1000.0
         pixels = np.array(wide.project(np.array([NOZZLE.position, *below]), size)[:2]).T
         assert (pixels > 0.02 * np.array(size)).all() and (pixels < 0.98 * np.array(size)).all()
-        far, near = (np.linalg.norm(np.subtract(view.position, view.target)) for view in (wide, close))
-        assert far > near
+        far = [np.linalg.norm(np.subtract(camera.position, camera.target)) for camera in (close, wide)]
+        assert far[1] > far[0]
         assert wide.floor == pytest.approx(-1.55), "below all that will be there, not below what is there now"
 
 
@@ -191,7 +191,7 @@ def test_curves_are_drawn_from_zero_in_units_with_few_digits():
         (([0.1342, 0.1351], "m"), Axis(1.0, "m", 0.0, 0.15)), (([2.1e-5, 1e-6], "J"), Axis(1e6, "µJ", 0.0, 30.0)),
         (([0.00066], "J"), Axis(1e3, "mJ", 0.0, 0.8)), (([0.0, 0.0], "J"), Axis(1.0, "J", 0.0, 1.0)),
         (([-0.3, 0.05], "m"), Axis(1.0, "m", -0.3, 0.05)), (([np.nan, np.nan], "m"), Axis(1.0, "m", 0.0, 1.0)),
-        (([1e-5], "%"), Axis(1.0, "%", 0.0, 0.01)), (([23.6], "%"), Axis(1.0, "%", 0.0, 30.0)),
+        (([1e-5], "%"), Axis(1.0, "%", 0.0, 0.1)), (([23.6], "%"), Axis(1.0, "%", 0.0, 30.0)),
     ]  # fmt: skip
     for (values, unit), expected in cases:
         found = axis_of(np.array(values), unit)

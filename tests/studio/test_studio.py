@@ -195,6 +195,15 @@ def test_scripts_are_told_what_there_is(studio):
     assert 'Did you mean "ball"' in studio.wait(lambda s: s.problem).problem
 
 
+def test_the_legend_follows_what_a_material_is_made_of(studio):
+    shown = lambda: studio.panel._legend.content  # noqa: E731
+    studio.wait(lambda s: ">water</span>" in shown())
+    studio.set("material.water.preset", "chocolate")
+    studio.wait(lambda s: ">water: chocolate</span>" in shown())
+    studio.reload()
+    studio.wait(lambda s: ">water</span>" in shown())
+
+
 # --- the command -----------------------------------------------------------------------------------------------------
 
 

@@ -48,9 +48,10 @@ def page(
     info: SceneInfo, frame: Frame, camera: Camera, moments: Iterable[Moment], show: str, point_size: float,
     view: Camera | None = None, progress: Callable[[int], None] | None = None,
 ) -> str:  # fmt: skip
-    """HTML that plays ``moments`` at the speed of their times, seen from ``view``.
+    """HTML that plays ``moments`` at the speed of their times, seen from ``view`` (None: ``camera``).
 
-    Drawn by a server nobody can reach, which then ends."""
+    Drawn by a server nobody can reach, which then ends.
+    """
     server = web.start(web.LOCAL, 0)
     try:
         server.gui.configure_theme(dark_mode=True, show_logo=False, show_share_button=False)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 AHEAD = 0.1  # time [s] an empty plot shows
-LEAST_PERCENT = 0.01  # the highest number of an axis in per cent, at least
+LEAST_PERCENT = 0.1  # the highest number of an axis in per cent, at least
 PREFIXES = ((1.0, ""), (1e3, "m"), (1e6, "µ"), (1e9, "n"))
 ROUND = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 MOST = 1200  # points kept; when there are more, every second one is dropped
@@ -92,10 +92,10 @@ class Plots:
             line = {"label": name, "stroke": colour, "width": 1.5, "points": {"show": False}}
             chart = gui.add_uplot(
                 (np.zeros(2), np.zeros(2)), ({"label": "time, s"}, line), title=f"{name}, {unit}", legend={"show": False},
-                axes=({**axis, "size": 24}, axis), height=150, padding=(4, 12, 0, 0),
+                axes=({**axis, "size": 24}, axis), height=150, padding=(10, 12, 0, 0),
             )  # fmt: skip
             self._charts.append(chart)
-        self._axes: list[Axis | None] = [None] * len(self._charts)
+        self._axes: list[tuple[Axis, float] | None] = [None] * len(self._charts)
         self._drawn: Any = None
         self.draw(History())
 
@@ -106,11 +106,13 @@ class Plots:
             return
         self._drawn = latest
         columns = history.columns()
+        # Told, not left to the browser: that keeps the share of the time it showed before, whatever came since.
+        end = _round_up(columns[0, -1])
         for k, (chart, (name, (_, _, unit, _))) in enumerate(zip(self._charts, CURVES.items(), strict=True)):
             values = columns[k + 1]
             axis = axis_of(values, unit)
-            if axis != self._axes[k]:
-                self._axes[k] = axis
+            if (axis, end) != self._axes[k]:
+                self._axes[k] = axis, end
                 chart.title = f"{name}, {axis.unit}"
-                chart.scales = {"x": {"time": False}, "y": {"range": (axis.low, axis.high)}}
+                chart.scales = {"x": {"time": False, "range": (0.0, end)}, "y": {"range": (axis.low, axis.high)}}
             chart.data = (columns[0], values * axis.factor)
