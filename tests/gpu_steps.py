@@ -9,7 +9,6 @@ How neighbours are read (VISCOIL_RECORDS) is the process's: kernels are compiled
 
 import functools
 import importlib.util
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -52,7 +51,6 @@ def after(method: str, device: str, variant: str = "") -> dict[str, Any]:
         sim.step()
     p, n = sim.world.particles, sim.world.count
     order = np.argsort(read(p.id, n))
-    sim.solver.iterations_used()  # which complains if threads waited in vain
     bonds = sim.world.carried.get("number")
     nearby = getattr(getattr(sim.solver, "scratch", None), "nearby", None)
     listed = read(nearby.index, int(read(nearby.number)[0])) if nearby else np.zeros(0, np.int32)
@@ -84,6 +82,7 @@ def compile_in_a_hurry() -> None:
 
 def main(device: str, folder: str, *asked: str) -> None:
     from viscoil import backend
+    from viscoil.scene import build
     from viscoil.sph import depth, search
 
     compile_in_a_hurry()
@@ -91,8 +90,7 @@ def main(device: str, folder: str, *asked: str) -> None:
     most, baskets = search.MOST_ELEMENTS, depth.BASKETS
     for name in asked:
         method, _, variant = name.partition(":")
-        os.environ["VISCOIL_STAYING"] = "1" if variant == "staying" else "0"
-        os.environ["VISCOIL_TEAM"] = "8" if variant == "eight" else ""
+        build.team_size = (lambda *_: 8) if variant == "eight" else search.team_size
         depth.BASKETS = (12,) if variant == "spilling" else baskets  # lists longer than what is collected of them
         search.MOST_ELEMENTS = 20 * PARTICLES if variant == "torn" else most  # a list of several pieces
         np.savez(Path(folder) / f"{method}_{variant}.npz", **after(method, device, variant))

@@ -13,7 +13,7 @@ ROOT = Path(viscoil.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 # Lower layers first. A module may import (at its top level) from its own layer and from those before it.
 LAYERS = [
-    {"errors", "keys", "units", "model", "looks", "extras"},
+    {"errors", "keys", "units", "model", "looks", "extras", "turns"},
     {"cache", "compiler", "backend", "native", "properties", "material", "presets", "controls"},
     {"transfer"},
     {"particles", "bundles"},
@@ -22,7 +22,7 @@ LAYERS = [
     {"solvers"},
     {"world", "accounts"},
     {"scene"},
-    {"simulate", "restart"},
+    {"simulate", "restart", "quantities"},
     {"warm"},
     {"validation", "bench", "render", "studio"},
     {"cli"},
@@ -62,7 +62,7 @@ def test_imports_go_one_way(path):
                 f"{name_of(path)} imports {target}: it should know frames only"
             )
         elif other in BESIDE:
-            known = ("simulate", "cli", "validation", "bench", "surface", "render", "studio")
+            known = ("simulate", "quantities", "cli", "validation", "bench", "surface", "render", "studio")
             assert own in known, f"{name_of(path)} imports {target}"
         else:
             assert other in LEVEL, f"{target} has no layer: add it to this test"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -74,6 +75,49 @@ def test_run_says_where_everything_is_and_everything_is_there(capsys):
     for line in places:
         assert Path(line.split(maxsplit=1)[1]).is_file(), line
     assert sorted(os.listdir("runs/dam_break-1/frames"))[:4] == [f"frame_0000{i}.vtkhdf" for i in range(4)]
+
+
+LADDER = """
+spacing = 0.1
+picture = { quality = "paper" }
+time = { frames = 3, steps_per_frame = 4 }
+[[fluid]]
+material = "water"
+shape = { type = "box", size = [1, 1, 1] }
+[profiles.paper]
+spacing = 0.05
+time.steps_per_frame = 8
+"""
+
+
+def test_run_says_what_the_gallery_shows_and_what_to_do_next(capsys, monkeypatch):
+    clock = iter(range(0, 10_000, 10))  # s
+    monkeypatch.setattr("viscoil.cli.progress.time.perf_counter", lambda: float(next(clock)))
+    Path("my ladder.toml").write_text(LADDER)
+    assert main(["run", "my ladder.toml"]) == 0
+    err = capsys.readouterr().err
+    note = "this is the quick size, about 1,000 particles; the picture in the gallery is made with --set quality=paper: about "
+    assert note + "8,200 particles, about 16 times the work" in err
+    next_ = dict(line.split("  ", 1) for line in err.split("next:\n")[1].splitlines())
+    assert next_["picture"].strip().startswith("viscoil render runs/my_ladder-1 --fast")
+    assert next_["live"].strip() == "viscoil studio 'my ladder.toml'"
+    # The fake took 10 s for each frame of 8 particles and 4 steps; the first is not counted.
+    seconds = 8000 * 24 * 10 / 32
+    assert next_["larger"].strip() == f"viscoil run 'my ladder.toml' --set quality=paper   (about {show.about(seconds)} here)"
+    for command in ("numbers", "film"):
+        assert main(shlex.split(next_[command])[1:]) == 0, command
+
+
+def test_what_was_set_stays_in_what_is_said_next(capsys):
+    assert main(["run", "coiling", "--frames", "1", "--set", "gravity=[0,-1,0]", "-o", "slow"]) == 0
+    err = capsys.readouterr().err
+    assert "live     viscoil studio slow/scene.toml" in err
+    assert "the picture in the gallery" not in err and "larger" not in err
+
+
+def test_estimates_are_told_as_words():
+    told = [show.about(seconds) for seconds in (0.314, 38.2, 99, 100, 380, 5662, 7200)]
+    assert told == ["0.31 s", "38 s", "99 s", "2 min", "6 min", "1 h 34 min", "2 h 0 min"]
 
 
 def test_runs_are_numbered(capsys):
@@ -180,9 +224,30 @@ def test_info_describes_the_run(capsys):
     capsys.readouterr()
     assert main(["info", "out"]) == 0
     out = capsys.readouterr().out
-    lines = {line.split("  ")[0]: line for line in out.splitlines()}
-    assert "finished" in lines["status"] and "0 to 2 on disk, of 2" in lines["frames"]
-    assert "Dam break" in lines["scene"] and "pbf" in lines["solver"] and "1.02" in lines["last density_mean"]
+    lines = dict(line.strip().split("  ", 1) for line in out.splitlines() if line.startswith("  "))
+    assert [line for line in out.splitlines() if not line.startswith("  ")] == [
+        "scene", "method", "state", "measures of frame 2, at 32 ms"
+    ]
+    assert lines["status"].strip() == "finished" and "0 to 2 on disk (32 ms), of 2" in lines["frames"]
+    assert "Dam break" in lines["title"] and "pbf" in lines["solver"] and lines["materials"].strip() == "water"
+    assert lines["density_mean"].strip() == "1.02 of rest" and lines["particles"].strip() == "8"
+
+
+def test_a_run_says_what_did_not_act_while_it_runs_at_its_end_in_its_log_and_in_info(capsys, monkeypatch):
+    assert main(["run", "dam_break", "--frames", "12", "-o", "fine"]) == 0
+    captured = capsys.readouterr()
+    assert "compressed" not in captured.out + captured.err + Path("fine/log.txt").read_text()
+    own = Drift.metrics
+    monkeypatch.setattr(Drift, "metrics", lambda self: own(self) | {"compression": 0.04})
+    assert main(["run", "dam_break", "--frames", "12", "-o", "out"]) == 0
+    captured = capsys.readouterr()
+    lines = [line for line in captured.err.splitlines() if line.startswith("frame ")]
+    assert ["compressed by 4 %" in line for line in lines] == [False] * 10 + [True] * 3
+    said = "for {} frames in a row, by 4 % at the most. What helps: solver.iterations = 8 (now 4)"
+    assert captured.err.count("note: the fluid was compressed by more than 3 %") == 1 and said.format(10) in captured.err
+    assert said.format(12) in captured.out and said.format(12) in Path("out/log.txt").read_text()
+    assert main(["info", "out"]) == 0
+    assert said.format(12) in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("kind", "suffix"), [("vtk", ".vtp"), ("ply", ".ply"), ("npz", ".npz")])

@@ -396,6 +396,22 @@ def test_wrong_profile_item(tmp_path):
     assert "profiles.paper.fluid.4: no item 4 in fluid" in str(complaint(path, quality="paper"))
 
 
+@pytest.mark.parametrize(
+    ("base", "more", "part"),
+    [
+        ('"papper"', "[profiles.paper]", 'Did you mean "paper"?'),
+        ("3", "[profiles.paper]", 'no other profile called 3. Expected one of: paper'),
+        ('"paper"', '[profiles.paper]\nextends = "published"', 'no other profile called "published". Expected no extends'),
+        ('"published"', "", "there is none"),
+    ],
+)  # fmt: skip
+def test_a_profile_extends_another_one(base, more, part, tmp_path):
+    text = GOOD[: GOOD.index("[profiles")] + f"[profiles.published]\nextends = {base}\n{more}\n"
+    error = complaint(scene_file(tmp_path, text), quality="published")
+    assert ".extends: no other profile" in str(error) and part in str(error)
+    assert error.key.startswith("profiles.") and error.key.endswith(".extends")
+
+
 # --- sizes -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("spacing", ["1 mm", "1 um", "1e-9"])
 def test_absurd_counts(spacing, tmp_path):

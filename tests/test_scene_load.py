@@ -8,9 +8,11 @@ import pytest
 
 from viscoil.errors import SceneError
 from viscoil.material import PRESETS
+from viscoil.scene.emitters import Nozzle
 from viscoil.scene.load import line_numbers, load, profiles, shipped
 from viscoil.scene.schema import Emitter, Fluid, Keyframe, Scene, Sink, Solid, TimeSettings
 from viscoil.scene.shapes import SHAPES, Bear, Box, Capsule, Cone, Cylinder, Funnel, Plane, Sphere, Torus, Union
+from viscoil.scene.size import particle_steps
 from viscoil.solvers import SOLVERS
 
 EVERYTHING = """
@@ -91,6 +93,10 @@ fluid.0.jitter = 0.2
 
 [profiles.other]
 fluid = [{ material = "water", shape = { type = "bear", height = 0.5 } }]
+
+[profiles.longer]
+extends = "fine"
+time.frames = 40
 """
 
 
@@ -115,7 +121,7 @@ def test_file_becomes_a_scene_in_si_units(file):
     assert scene.end_time == pytest.approx(0.24)
 
 
-@pytest.mark.parametrize("quality", ["quick", "fine", "other"])
+@pytest.mark.parametrize("quality", ["quick", "fine", "other", "longer"])
 def test_a_written_scene_loads_to_the_same_scene(file, tmp_path, quality):
     scene = load(file, quality=quality)
     written = tmp_path / "as_run.toml"
@@ -144,13 +150,15 @@ def test_a_material_that_lost_a_preset_value_keeps_losing_it(file, tmp_path):
 
 
 def test_profiles_change_tables_items_and_lists(file):
-    assert profiles(file) == ["quick", "fine", "other"]
+    assert profiles(file) == ["quick", "fine", "other", "longer"]
     fine = load(file, quality="fine")
     assert fine.spacing == pytest.approx(0.01) and fine.quality == "fine"
     assert fine.time.frames == 20 and fine.time.cfl == 0.4
     assert fine.solver.iterations == 9
     assert fine.fluid[0].jitter == 0.2 and fine.fluid[0].seed == 3
     assert [type(f.shape) for f in load(file, quality="other").fluid] == [Bear]
+    longer = load(file, quality="longer")
+    assert (longer.spacing, longer.solver.iterations, longer.time.frames) == (fine.spacing, 9, 40), "as fine, but for the time"
 
 
 def test_order_is_file_profile_overrides(file):
@@ -359,3 +367,22 @@ def test_junk_anywhere_is_either_understood_or_explained(file):
                 text = str(error)
                 assert "Input should" not in text and "validation error" not in text, (key, junk, text)
     assert explained > 10 * len(keys)
+
+
+def test_work_is_particles_times_steps(tmp_path):
+    """∫ N dt/Δt against what a nozzle has released by each frame."""
+    scene = load("coiling")
+    nozzle, alive, total = Nozzle(scene.emitter[0], scene.spacing, 0.0), 0, 0
+    for index in range(scene.time.frames):
+        alive += len(nozzle.release(index * scene.time.frame_time)[0])
+        total += scene.time.steps_per_frame * alive
+    assert particle_steps(scene) == pytest.approx(total, rel=0.05)
+    late = load("coiling", {"emitter.0.start": 2.0, "emitter.0.end": 3.0})
+    assert particle_steps(late) == pytest.approx(particle_steps(scene) * (1.0 * 1.5) / (4.0 * 2.0), rel=1e-3)
+    tank = load("dam_break")
+    assert particle_steps(tank) == pytest.approx(0.4 * 0.8 * 0.3 / tank.spacing**3 * tank.time.frames * 4)
+    path = tmp_path / "stepped.toml"
+    path.write_text('spacing = 0.1\n[[fluid]]\nmaterial = "water"\nshape = { type = "box", size = [1, 1, 1] }\n')
+    step = {"time.frames": 10, "time.step": 0.004, "time.frame_time": 0.01}
+    assert particle_steps(load(path, step)) == pytest.approx(1000 * 30), "the last step of a frame is shortened"
+    assert particle_steps(load(path, {"time.cfl": 0.4})) is None

@@ -60,6 +60,11 @@ FIELDS: dict[str, Field] = {
     "density": Field(qd.f32, "kg/m^3", 0.0, exported=True, help="SPH density at the last frame"),
 }
 
+DERIVED: dict[str, Field] = {  # computed when a frame is asked for them (or the scene's [output] does), never stored
+    "stress": Field(mat3, "Pa", 0.0, saved=False, exported=True, help="without the pressure, see constraints/stress"),
+    "stress_mises": Field(qd.f32, "Pa", 0.0, saved=False, exported=True, help="von Mises' equivalent of that stress"),
+}
+
 LAZY = frozenset(name for name, field in FIELDS.items() if field.lazy)
 
 Particles = make_dataclass(
@@ -71,6 +76,7 @@ Particles.__module__ = __name__
 Particles.__doc__ = "One array per row of FIELDS, all of the same capacity."
 
 
+@backend.turn
 def allocate_array(kind: Any, size: int) -> Any:
     """A zeroed device array of ``size`` elements of ``kind`` (qd.i32, qd.f32, vec3 or mat3)."""
     array = qd.ndarray(kind, (max(int(size), 1),))  # the compiler clears new memory; its fill() compiles anew each time
@@ -81,6 +87,7 @@ def allocate_array(kind: Any, size: int) -> Any:
 _alive: "WeakSet[Any]" = WeakSet()
 
 
+@backend.turn
 def allocated() -> int:
     """Bytes of all arrays of this process that :func:`allocate_array` made and that are still there."""
     return sum(transfer.bytes_of(array) for array in _alive)

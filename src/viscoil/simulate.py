@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
-from viscoil import backend, native, restart
+from viscoil import backend, native, quantities, restart
 from viscoil.accounts import Accounts
 from viscoil.controls import apply_all, only_properties
 from viscoil.errors import SimulationFailed, ViscoilError
@@ -17,6 +17,7 @@ from viscoil.io.frame import Frame
 from viscoil.particles import Ints, Particles, allocate_array
 from viscoil.properties import changed_names
 from viscoil.scene.build import Built
+from viscoil.scene.load import as_scene
 from viscoil.solids.drag import as_matrix, limits, named
 from viscoil.solids.sdf import Parts, Solids, distance
 from viscoil.steps.integrate import lead
@@ -40,11 +41,12 @@ def _mark_sunk(p: Particles, n: qd.i32, sink: qd.i32, solids: Solids, parts: Par
 class Simulation:
     """A scene being simulated.
 
-    >>> sim = Simulation(load("dam_break"))
+    >>> sim = Simulation("dam_break")
     >>> for frame in sim.frames(10):
     ...     print(frame.time, frame["position"].max())
     """
 
+    @backend.turn
     def __init__(
         self,
         scene: Any,
@@ -52,7 +54,8 @@ class Simulation:
         threads: int | None = None,
         callback: Callable[["Simulation"], None] | None = None,
     ):
-        """callback: called after every step with the simulation."""
+        """scene: a Scene, or what :func:`viscoil.load` takes; callback: called after every step with the simulation."""
+        scene = as_scene(scene)
         backend.start(device, threads)
         scene.check()
         scene.check_size()
@@ -87,6 +90,7 @@ class Simulation:
         self.notes += [note for note in dict.fromkeys([*self._built.notes, *self.solver.notes]) if note not in self.notes]
 
     # --- changes between steps ---------------------------------------------------------------------------------------
+    @backend.turn
     def update(self, changes: dict[str, Any] | None = None) -> None:
         """Takes over everything that was changed in :attr:`scene` since the last step, and these ``changes`` first.
 
@@ -112,6 +116,7 @@ class Simulation:
             raise
         self._read_scene()
 
+    @backend.turn
     def add_fluid(self, fluid: Any) -> None:
         """Fills one more :class:`Fluid` into the running simulation, as it would have been at the start."""
         number = len(self.scene.fluid)
@@ -142,6 +147,10 @@ class Simulation:
         place, flow = (None if values is None else np.asarray(values, float) for values in (position, direction))
         return self.nozzles[index].drag(flow, place, self.world.time, over, limits(self.scene))
 
+    def __repr__(self) -> str:
+        frame = f"frame {self.frame_index} of {self.scene.time.frames} at {self.time:.6g} s, step {self.step_count}"
+        return f'<Simulation "{self.scene.title}": {self.scene.method}, {self.particles} particles, {frame}>'
+
     # --- what users look at ------------------------------------------------------------------------------------------
     @property
     def time(self) -> float:
@@ -162,6 +171,7 @@ class Simulation:
         """Numbers of the last finished frame."""
         return dict(self._metrics)
 
+    @backend.turn
     def frame(self, fields: Iterable[str] | None = None, by_id: bool = True) -> Frame:
         """A host copy of the fluid as it is now, with ``fields`` besides the usual ones (default: the scene's).
 
@@ -171,7 +181,7 @@ class Simulation:
         order = world.fluid_order() if by_id else world.fluid_rows()
         wanted = ["position", "velocity", *(["id"] if by_id else []), "material"]
         wanted += scene.output.fields if fields is None else fields
-        fields = {name: world.get(name)[order] for name in dict.fromkeys(wanted)}
+        fields = {name: quantities.values(self, name)[order] for name in dict.fromkeys(wanted)}
         materials = [
             {"name": name, "colour": list(m.colour), "density": m.density, "look": m.look}
             | {key: getattr(m, key) for key in changed_names(self._built.materials[name].changes)}
@@ -194,8 +204,12 @@ class Simulation:
             )
         return Frame(
             index=self.frame_index, time=world.time, step=world.steps, fields=fields, spacing=scene.spacing, up=scene.up,
-            materials=materials, solids=solids, title=scene.title,
+            materials=materials, solids=solids, title=scene.title, more=quantities.later(self) if by_id else None,
         )  # fmt: skip
+
+    def quantities(self) -> dict[str, str]:
+        """Names and units of the quantities that frames can carry."""
+        return quantities.units(self.solver)
 
     # --- going on ----------------------------------------------------------------------------------------------------
     def frames(self, count: int | None = None) -> Iterator[Frame]:
@@ -214,6 +228,8 @@ class Simulation:
         end = (self.frame_index + 1) * self.scene.time.frame_time
         dt, _ = self._next_step(end - self.world.time)
         self._advance(dt, 1)
+        if self.callback:
+            self.callback(self)
         if self.world.time >= end - 1e-9 * self.scene.time.frame_time:
             self._finish_frame(0.0)
         return {"dt": dt, "time": self.world.time, "speed_max": self._largest_speed}
@@ -225,8 +241,11 @@ class Simulation:
         while self.world.time < end - 1e-9 * self.scene.time.frame_time:
             dt, steps = self._next_step(end - self.world.time)
             self._advance(dt, steps)
+            if self.callback:
+                self.callback(self)
         self._finish_frame(perf_counter() - begin)
 
+    @backend.turn
     def _finish_frame(self, seconds: float) -> None:
         self.frame_index += 1
         self._started = True
@@ -278,6 +297,7 @@ class Simulation:
         return max(1, math.ceil(min((due - self.world.time) / dt, 1e6) - 1e-6))
 
     # --- one or more steps, safely -----------------------------------------------------------------------------------
+    @backend.turn
     def _advance(self, dt: float, steps: int) -> None:
         """``steps`` steps of ``dt``; shorter ones where the state explodes, more room where it is short."""
         world = self.world
@@ -353,8 +373,6 @@ class Simulation:
         world.solids.settle(world.time)
         for nozzle in self.nozzles:
             nozzle.settle(world.time)
-        if self.callback:
-            self.callback(self)
 
     def _release(self) -> None:
         """Lets the nozzles emit, and particle solids appear, up to now."""
@@ -434,6 +452,10 @@ class Simulation:
         densities = [m.density for m in self._built.materials.values()]
         self._accounts = Accounts(self.world, densities, self.scene.up, wanted)
 
+    def stress(self) -> np.ndarray:
+        """Extra stress of all particles (n, 3, 3) [Pa] as they are now, in array order; of methods that have one."""
+        return self._accounts.stress(list(self._built.present().values()), self._last_dt)
+
     # --- measuring ---------------------------------------------------------------------------------------------------
     def _measure(self, seconds: float) -> None:
         """The frame's row of metrics; also brings memory into order for the next frame."""
@@ -471,10 +493,12 @@ class Simulation:
             )
         return native.use(not by_kernels)
 
+    @backend.turn
     def state(self) -> dict[str, Any]:
         """Everything a restart needs, at a frame boundary: a resumed run then has the same bits."""
         return restart.state_of(self)
 
+    @backend.turn
     def restore(self, state: dict[str, Any]) -> None:
         """Continues from what :meth:`state` returned for the same scene."""
         restart.restore(self, state)

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from scenery import small_run
 
-from viscoil.cli import main
+from viscoil.cli import main, renders
 from viscoil.render import variant
 
 
@@ -30,6 +30,33 @@ def test_last_frame_by_default(run, capsys):
     assert [file.name for file in (run.path / "render").iterdir()] == ["frame_00002.png"]
     assert "1 picture made in" in out and "surface" in out and "frame_00002.png" in out
     assert "picture 1/1  frame 2" in err
+
+
+def row(total):
+    return {"frame": 1, "trace": total, "total": total}
+
+
+def test_the_first_of_many_traced_pictures_tells_how_long_all_take(capsys, monkeypatch):
+    clock = iter(range(0, 1000, 38))  # s
+    monkeypatch.setattr(renders.time, "perf_counter", lambda: next(clock))
+    report = renders.Progress(hint="--fast takes a moment")
+    report.frame(row(38.0), 1, 149)
+    first = capsys.readouterr().err
+    assert "note: 38 s a picture: about 1 h 34 min for 149; --fast takes a moment" in first
+    report.frame(row(38.0), 2, 149)
+    assert "note" not in capsys.readouterr().err, "said once"
+    renders.Progress(hint="--fast takes a moment").frame(row(2.0), 1, 149)
+    assert "note: 2 s a picture: about 5 min for 149\n" in capsys.readouterr().err, "short enough"
+    for hint, count in (("", 149), ("--fast takes a moment", 1)):
+        renders.Progress(hint).frame(row(38.0), 1, count)
+        assert "note" not in capsys.readouterr().err
+
+
+def test_at_a_terminal_the_estimate_stands_above_the_bar(capsys, monkeypatch):
+    monkeypatch.setattr(renders.show, "is_terminal", lambda stream: True)
+    with renders.Progress("--fast takes a moment") as report:
+        report.frame(row(38.0), 1, 149)
+    assert "note: 38 s a picture: about 1 h 34 min for 149; --fast takes a moment" in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_film_of_all_frames(run, capsys):
@@ -76,7 +103,7 @@ def test_missing_packages_are_named(run, capsys, monkeypatch, module, words, ext
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setattr(variant, "_started", variant.Variant("scalar_rgb"))
     code, _, err = typed(capsys, "render", "run", *words)
-    assert code == 2 and f'pip install "viscoil[{extra}]"' in err
+    assert code == 2 and f'pip install ".[{extra}]"' in err
 
 
 def test_without_anything_installed_there_is_still_a_picture(run, capsys, monkeypatch):

@@ -81,6 +81,26 @@ def test_thickness_is_the_length_of_fluid_up_to_a_solid():
     assert quick._thickness(fluid, CAMERA, SIZE, nothing)[0] == 0
 
 
+def test_rays_through_edges_count_each_layer_once(monkeypatch):
+    size = (161, 97)  # the middle pixel looks along the axis, at a diagonal of the front and one of the back
+    box = as_fluid({"type": "box", "size": [1, 1, 1]}, (0, 1, 0))
+    nothing = np.full(size[0] * size[1], np.inf, np.float32)
+    at = Projected.of(box.vertices, CAMERA, size)
+    layers = np.bincount(samples(at, box.triangles, size, 1e-3).pixel)
+    assert layers[size[1] // 2 * size[0] + size[0] // 2] == 2, "the box has one front and one back"
+    assert quick._thickness(box, CAMERA, size, nothing).max() < 1.05
+
+    def torn(*arguments):  # as rounding may leave it: one pixel misses its front
+        found = samples(*arguments)
+        lost = np.flatnonzero(found.pixel == size[1] // 2 * size[0] + 70)
+        kept = np.arange(len(found.pixel)) != lost[found.depth[lost].argmin()]
+        return raster.Samples(found.pixel[kept], found.triangle[kept], found.weights[kept], found.depth[kept])
+
+    whole = quick._thickness(box, CAMERA, size, nothing)
+    monkeypatch.setattr(quick, "samples", torn)
+    assert np.allclose(quick._thickness(box, CAMERA, size, nothing), whole, atol=0.02)
+
+
 def picture(look, colour=(0.25, 0.56, 0.82), things=(), shape=None):
     fluid = as_fluid(shape or {"type": "sphere", "radius": 0.7}, (0, 0.9, 0))
     chosen = [LOOKS[look].coloured(colour)]
@@ -167,3 +187,16 @@ def test_two_materials_are_told_apart():
         image = draw(frame, "surface", looks_of(frame.materials, look), camera, SIZE, 0.3, 0.5).image.astype(int)
         left, right = image[40:60, 35:60].reshape(-1, 3).mean(axis=0), image[40:60, 100:125].reshape(-1, 3).mean(axis=0)
         assert left[2] > left[0] and right[0] > right[2] + 40
+
+
+def test_the_border_between_two_materials_is_soft_and_shows_no_triangles():
+    ball = as_fluid({"type": "sphere", "radius": 1})
+    alone = ball.vertices[:, 0].astype(float)
+    ball.fields["material"] = (alone > 0).astype(np.int32)
+    shares = quick._shares(ball, 2)
+    assert shares.sum(axis=1) == pytest.approx(1, abs=1e-5)
+    edges = ball.triangles[:, [0, 1]]
+    assert np.abs(np.diff(shares[edges, 1], axis=1)).max() < 0.35, "no step within a triangle"
+    assert shares[alone > 0.6, 1].min() > 0.99 and shares[alone < -0.6, 1].max() < 0.01, "far from it nothing mixes"
+    assert shares[ball.fields["material"] == 1, 1].min() > 0.3
+    assert quick._shares(ball, 1).shape == (1, 1)

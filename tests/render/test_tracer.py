@@ -14,9 +14,10 @@ from viscoil.render import matter
 from viscoil.render.job import Settings, draw, scenery
 from viscoil.render.specimen import coiling_rope
 from viscoil.render.stage import Stage
-from viscoil.render.tracer import quaternions
+from viscoil.render.tracer import denoised, quaternions
 from viscoil.render.variant import start
 from viscoil.view.camera import View
+from viscoil.view.lights import FLOOR
 
 
 def taken(frame, look=None, samples=12, **more):
@@ -45,6 +46,18 @@ def test_nothing_is_black_or_blown_out(pictures):
         assert 90 < image.mean() < 225, name
         assert (image.max(axis=2) >= 254).mean() < 0.05, f"{name}: too bright"
         assert (image.max(axis=2) <= 8).mean() < 0.02, f"{name}: too dark"
+
+
+def test_taking_noise_out_draws_no_horizon():
+    """A floor with noise below a backdrop without, equally bright; the row between them is half missed."""
+    raw = np.zeros((120, 160, 9), np.float32)  # colour, albedo, normal
+    raw[..., :3] = 0.65
+    raw[60:, :, :3] *= np.random.default_rng(4).uniform(0.7, 1.3, (60, 160, 1))
+    for rows, share in ((slice(60, None), 1.0), (59, 0.4)):
+        raw[rows, :, 3:6], raw[rows, :, 7] = share * FLOOR, share
+    level = denoised(raw).mean(axis=(1, 2))
+    assert np.abs(np.diff(level))[50:70].max() < 0.01
+    assert level == pytest.approx(0.65, abs=0.015)
 
 
 def test_honey_lets_red_through_and_swallows_blue(pictures):

@@ -19,6 +19,8 @@ class Report(Progress):
         self.first = 0  # frame the run began with
         self.last = 0  # frame to reach
         self.seconds_per_frame: float | None = None  # smoothed, because costs change as a scene develops
+        self.seconds = 0.0  # of all frames but the first, which compiles kernels
+        self.particle_steps = 0  # in these: particles times steps
         self._clock = time.perf_counter()
         self._steps: int | None = None
 
@@ -30,10 +32,13 @@ class Report(Progress):
         """One more frame is on disk."""
         now = time.perf_counter()
         took, self._clock = now - self._clock, now
+        steps, self._steps = (frame.step - self._steps if self._steps is not None else 0), frame.step
         if frame.index > 0:  # frame 0 is the initial state: no steps, but the kernels were compiled
             past = self.seconds_per_frame
             self.seconds_per_frame = took if past is None else SMOOTHING * past + (1 - SMOOTHING) * took
-        steps, self._steps = (frame.step - self._steps if self._steps is not None else 0), frame.step
+            if past is not None:
+                self.seconds += took
+                self.particle_steps += steps * len(frame)
         self.show(frame, self.words(frame, metrics, steps / took if took > 0 else 0.0))
 
     def words(self, frame: Any, metrics: dict[str, Any], steps_per_second: float) -> dict[str, str]:
@@ -44,8 +49,9 @@ class Report(Progress):
         if metrics.get("dt"):
             words["step"] = f"Δt {1e3 * float(metrics['dt']):.3g} ms ({metrics.get('limited_by') or 'as asked'})"
         density = metrics.get("density_mean")
-        if isinstance(density, (int, float)) and density > 0:  # 0: nobody is inside the fluid yet
+        if isinstance(density, (int, float)) and density > 0:  # NaN: nobody is inside the fluid yet
             words["density"] = f"density error {100 * (float(density) - 1):+.2f} %"
+        words |= self.watch.words() if self.watch else {}
         if self.seconds_per_frame is not None and frame.index < self.last:
             words["left"] = f"ETA {duration(self.seconds_per_frame * (self.last - frame.index))}"
         return words

@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 from viscoil.cli import show
 from viscoil.errors import SceneError
 
+LONG = 600  # s: who waits longer wants to know what is quicker
 Switch = Annotated[bool, Parameter(negative=(), show_default=False)]
 
 render = App(
@@ -122,7 +123,7 @@ def pictures(
         raise SceneError(f"--fps: expected a number above 0; got {fps:g}", key="fps")
     chosen = frame_range(frames or (None if film else "-1"), folder.frames)
     try:
-        with Progress() as report:
+        with Progress(hint="" if quality.fast else "--fast takes a moment") as report:
             outcome = render_run(folder, chosen, settings, output, overwrite, report.frame)
     except KeyboardInterrupt:
         print("stopped; pictures made so far are kept, the same command goes on from there.", file=sys.stderr)
@@ -186,9 +187,13 @@ def summary(outcome: Any) -> str:
 
 
 class Progress:
-    """One line per picture on stderr; a bar when somebody is looking."""
+    """One line per picture on stderr; a bar when somebody is looking.
 
-    def __init__(self) -> None:
+    With a ``hint`` of what would be quicker, the first picture tells how long all will take; beyond ``LONG`` comes the hint.
+    """
+
+    def __init__(self, hint: str = "") -> None:
+        self.hint = hint
         self.begin = time.perf_counter()
         self.bar: Any = None
         self.task: Any = None
@@ -202,6 +207,10 @@ class Progress:
 
     def frame(self, row: dict[str, Any], done: int, total: int) -> None:
         """One more picture is on disk."""
+        if self.hint and done == 1 < total:
+            every = row["total"] * total
+            words = f"{show.about(row['total'])} a picture: about {show.about(every)} for {total}"
+            self.note(f"{words}; {self.hint}" if every > LONG else words)
         left = (time.perf_counter() - self.begin) / done * (total - done)
         split = "  ".join(f"{name} {value:.2f} s" for name, value in row.items() if name not in ("frame", "total"))
         text = f"frame {row['frame']}  {row['total']:.2f} s  ({split})" + (f"  ETA {show.duration(left)}" if left else "")
@@ -211,6 +220,13 @@ class Progress:
         if self.task is None:
             self.task = self.bar.add_task(text, total=total)
         self.bar.update(self.task, completed=done, total=total, description=text)
+
+    def note(self, text: str) -> None:
+        """Something to read, once."""
+        if self.bar is None:
+            print(f"note: {text}", file=sys.stderr)
+        else:
+            self.bar.console.print(f"note: {text}", highlight=False, markup=False)
 
     def __enter__(self) -> "Progress":
         if self.bar is not None:

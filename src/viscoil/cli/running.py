@@ -18,6 +18,7 @@ def check(scene_name: str, settings: list[str]) -> None:
     """Load, check and describe a scene."""
     from viscoil.material import unsupported
     from viscoil.scene.load import load, profiles
+    from viscoil.scene.mesh_checks import thin_notes
     from viscoil.solvers import solver_class
 
     scene = load(scene_name, set_strings=settings)
@@ -42,6 +43,8 @@ def check(scene_name: str, settings: list[str]) -> None:
     for name, material in scene.fluid_materials().items():
         for message in unsupported(material, honours):
             print(f"note: {scene.method} cannot honour everything about {name}: {message}")
+    for message in thin_notes(scene):
+        print(f"note: {message}")
     print("ok")
 
 
@@ -71,11 +74,68 @@ def run(scene_name: str, folder: Any, frames: int | None, machine: Any, settings
         if Run.resumable(path) and not folder.overwrite:  # said before the minutes a large scene takes to build
             raise RunFolderError(f"{path} already holds a run; add --resume or --overwrite, or choose another with -o.")
         target = None
-    return _simulate(scene, path, target, machine, folder.overwrite)
+    whole = target is None and frames is None and not settings
+    larger = _pictured(scene_name, scene) if whole else None
+    if larger is not None:
+        print(f"note: {_larger_words(scene, larger)}", file=sys.stderr)
+    code, report = _simulate(scene, path, target, machine, folder.overwrite)
+    if code == 0:
+        print("next:", file=sys.stderr)
+        same = not settings and not is_run  # a run's own file knows what was set
+        show.pairs(_next_steps(scene_name if same else path / "scene.toml", path, larger, report), sys.stderr)
+    return code
 
 
-def _simulate(scene: Any, path: Path, existing: Any, machine: Any, overwrite: bool) -> int:
-    """Compute the frames of ``scene`` in the run folder at ``path`` and say where they are."""
+def _pictured(scene_name: str, scene: Any) -> Any:
+    """The scene in the quality its picture in the gallery has, where that is a larger one."""
+    from viscoil.scene.load import load, profiles
+
+    quality = scene.picture.quality if scene.picture else scene.quality
+    if quality == scene.quality or quality not in profiles(scene_name):  # a scene as it was run has no profiles any more
+        return None
+    other = load(scene_name, quality=quality)
+    return other if other.estimate().particles > scene.estimate().particles else None
+
+
+def _larger_words(scene: Any, larger: Any) -> str:
+    """What is simulated, and what the gallery shows."""
+    from viscoil.scene.size import particle_steps
+
+    now, then = (f"about {rounded(size.estimate().particles):,} particles" for size in (scene, larger))
+    here, there = particle_steps(scene), particle_steps(larger)
+    more = f", about {rounded(there / here, 1 if there < 10 * here else 2):g} times the work" if here and there else ""
+    return (
+        f"this is the {scene.quality} size, {now}; the picture in the gallery is made with --set quality={larger.quality}: "
+        f"{then}{more}"
+    )
+
+
+def rounded(number: float, digits: int = 2) -> int:
+    """With so many significant digits: estimates are no better."""
+    return int(float(f"{number:.{digits - 1}e}"))
+
+
+def _next_steps(scene: str | Path, path: Path, larger: Any, report: Any) -> list[tuple[str, str]]:
+    """What can be done with the run of ``scene`` at ``path``: (what for, command)."""
+    run, film = shlex.quote(str(path)), shlex.quote(f"{path.name}.mp4")
+    rows = [
+        ("picture", f"viscoil render {run} --fast   (without --fast: path traced, in minutes)"),
+        ("film", f"viscoil render {run} --fast --film {film}"),
+        ("live", f"viscoil studio {shlex.quote(str(scene))}"),
+        ("numbers", f"viscoil info {run}"),
+    ]
+    if larger is not None:
+        from viscoil.scene.size import particle_steps
+
+        work = particle_steps(larger)
+        known = work and report.particle_steps and report.seconds
+        time = f"   (about {show.about(report.seconds * work / report.particle_steps)} here)" if known else ""
+        rows.append(("larger", f"viscoil run {shlex.quote(str(scene))} --set quality={larger.quality}{time}"))
+    return rows
+
+
+def _simulate(scene: Any, path: Path, existing: Any, machine: Any, overwrite: bool) -> tuple[int, Any]:
+    """Compute the frames of ``scene`` in the run folder at ``path`` and say where they are; exit status and progress."""
     from viscoil import backend
     from viscoil.cli.progress import report
     from viscoil.io.execute import execute
@@ -90,6 +150,8 @@ def _simulate(scene: Any, path: Path, existing: Any, machine: Any, overwrite: bo
     with report() as progress:
         outcome = execute(simulation, folder, scene.time.frames, progress)
     print(outcome.message)
+    for text in outcome.acted:
+        print(f"note: {text}")
     held, particles = allocated(), max(simulation.particles, 1)
     show.pairs(
         [
@@ -100,7 +162,7 @@ def _simulate(scene: Any, path: Path, existing: Any, machine: Any, overwrite: bo
             ("log", path / "log.txt"),
         ]
     )
-    return INTERRUPTED if outcome.status == "interrupted" else 0
+    return INTERRUPTED if outcome.status == "interrupted" else 0, progress
 
 
 def check_machine(machine: Any) -> None:
@@ -134,7 +196,7 @@ def demo(folder: Path, frames: int, machine: Any) -> int:
     check_machine(machine)
     scene = load(DEMO_SCENE, {"time.frames": frames})
     path = folder / "run"
-    code = _simulate(scene, path, None, machine, overwrite=True)
+    code, _ = _simulate(scene, path, None, machine, overwrite=True)
     if code == 0:
         show.pairs([*_shown(folder, path, scene), ("run", path)])
     return code
@@ -143,7 +205,7 @@ def demo(folder: Path, frames: int, machine: Any) -> int:
 def _shown(folder: Path, path: Path, scene: Any) -> list[tuple[str, Any]]:
     """A picture and a film of the demo, drawn in a few seconds; better where the packages for it are installed."""
     from viscoil.cli.renders import Progress
-    from viscoil.errors import MissingExtra
+    from viscoil.errors import MissingExtra, install_command
     from viscoil.extras import require
     from viscoil.io.run import Run
     from viscoil.render.film import write_film
@@ -166,7 +228,7 @@ def _shown(folder: Path, path: Path, scene: Any) -> list[tuple[str, Any]]:
     large = Settings(fast=True, view=settings.view)
     image = folder / f"{DEMO_SCENE}.png"
     draw(run.frame(telling), large, scenery([run.frame(telling)], large)).save(image)
-    note = "drawn as particles; for surfaces: pip install \"viscoil[surface]\"" if settings.how() == "particles" else ""
+    note = f"drawn as particles; for surfaces: {install_command('surface')}" if settings.how() == "particles" else ""
     return [("picture", image), ("film", film), ("note", note), ("pictures", run.path / "render")]
 
 

@@ -26,6 +26,7 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.finding import coincident
+from viscoil.sph.finite import unless_lost
 from viscoil.sph.neighbors import (
     NeighborList,
     Torus,
@@ -163,7 +164,8 @@ def _multiplier(density: qd.f32, stiffness: qd.f32, softness: qd.f32, c: Density
     error = qd.max(excess, 0.0)
     if c.unilateral[0] == 1:
         excess = error
-    return -excess / (stiffness + qd.max(softness, c.share[0] * stiffness)), error
+    value = -excess / (stiffness + qd.max(softness, c.share[0] * stiffness))
+    return unless_lost(value, density + stiffness), error
 
 
 @qd.func

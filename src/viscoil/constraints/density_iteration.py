@@ -28,6 +28,7 @@ from viscoil.constraints.walls import wall_density
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.clusters import Clusters, note_touch
 from viscoil.solids.sdf import Parts, Solids
+from viscoil.sph.finite import unless_lost
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import Records, fourth, put_fourth, put_record, record, vec4, vector_of
 
@@ -159,6 +160,7 @@ def _weigh_one(
                 hurries = True
                 if qd.static(bodied):  # what holds a body together works against it in all iterations: plain ones
                     hurries = p.cluster[i] < 0
+                alone = value
                 if hurries:
                     last = own[3]
                     if qd.static(not packed):
@@ -166,6 +168,7 @@ def _weigh_one(
                     value = gather_momentum(i, value, last, used[0], c, pressure)
                 else:
                     value = qd.min(value, 0.0)
+                value = unless_lost(value, alone)
         if qd.static(packed):
             put_fourth(r, first + i, own[2], value)
         else:

@@ -32,6 +32,7 @@ from viscoil.constraints.conformation import Substances, divergence_of, memory_o
 from viscoil.constraints.friction import divergence, divergence_by_records, friction, friction_by_records
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
 from viscoil.sph.descent import strides
+from viscoil.sph.finite import is_finite
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import Records, put_velocity, rounded, velocity_of
 from viscoil.sph.sums import Sums, block_size, chunk_totals, grand_total, hand_in, is_last, on_gpu, workers
@@ -259,7 +260,7 @@ def _steer(
         s.scalars[1] = alpha
         s.scalars[2] = beta
         left[()] = qd.max(left[()] - 1, 0)
-        if gamma <= c.tolerance[0] * c.tolerance[0] * s.scalars[3] or alpha <= 0.0:
+        if gamma <= c.tolerance[0] * c.tolerance[0] * s.scalars[3] or not alpha > 0.0 or not is_finite(alpha):
             left[()] = 0
 
 
@@ -343,6 +344,8 @@ def _begin(
         rounds_left[()] = c.rounds[0] - s.progress[2]
         budget = (c.iterations[0] * s.progress[2] + c.rounds[0] - 1) // c.rounds[0] - s.progress[0]
         left[()] = qd.select(gamma > c.tolerance[0] * c.tolerance[0] * s.scalars[3], qd.max(budget, 0), 0)
+        if not is_finite(gamma):  # an iteration takes it to the velocities
+            left[()] = 1
 
 
 @qd.func(requires_top_level=True)

@@ -24,7 +24,7 @@ from viscoil.surface import store
 from viscoil.surface.options import settings as usual_surface
 from viscoil.view.camera import Camera, View
 
-RECIPE = 2  # counts changes of how pictures are made: older ones are drawn again
+RECIPE = 3  # counts changes of how pictures are made: older ones are drawn again
 DRAWN = ("surface", "particles", "ellipsoids")
 LARGEST = 16384  # pixels along an edge
 Progress = Callable[[dict[str, Any], int, int], None]

@@ -176,5 +176,9 @@ def denoised(raw: np.ndarray) -> np.ndarray:
     """Linear light (height, width, 3) from what was traced: colour, ..., albedo, normal."""
     colour, albedo, normal = raw[..., :3], np.clip(raw[..., -6:-3], 0, 1), np.clip(raw[..., -3:], -1, 1)
     colour, albedo, normal = (np.ascontiguousarray(np.nan_to_num(part), np.float32) for part in (colour, albedo, normal))
+    # The floor melts into the backdrop, which therefore counts as floor: an edge in these guides would be drawn as a horizon.
+    missed = 1 - np.minimum(np.linalg.norm(normal, axis=2, keepdims=True), 1)
+    albedo += missed * lights.FLOOR.astype(np.float32)
+    normal += missed * np.array([0, 1, 0], np.float32)
     pyoidn = require("pyoidn", "to take the noise out of traced pictures")
     return pyoidn.denoise(np.maximum(colour, 0), albedo, normal, hdr=True)

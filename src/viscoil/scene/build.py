@@ -10,7 +10,7 @@ from viscoil.material import Material, unsupported
 from viscoil.scene.bodies_of_particles import ParticleBodies
 from viscoil.scene.emitters import Nozzle
 from viscoil.scene.fill import fill_shape, jittered
-from viscoil.scene.mesh_checks import mesh_notes
+from viscoil.scene.mesh_checks import mesh_notes, thin_notes
 from viscoil.scene.robots import robot_notes
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
 from viscoil.sph.calibration import calibrate
@@ -73,7 +73,7 @@ class Built:
         method = solvers.solver_class(params.method)
         self._couple(scene, method)
         self.nozzles = [Nozzle(emitter, scene.spacing, self._pipe(method)) for emitter in scene.emitter]
-        self.notes += mesh_notes(scene, support)
+        self.notes += [*thin_notes(scene), *mesh_notes(scene, support)]
         self.particle_bodies = ParticleBodies(scene, self.world, list(self.materials.values()))
         self._fill(scene)
         self.particle_bodies.release(self.world, 0.0, self.fluid_values)

@@ -67,6 +67,20 @@ def load(
     return scene
 
 
+def as_scene(given: Any) -> Scene:
+    """A scene from whatever stands for one: itself, a shipped name, a path, or its tables as a dict."""
+    if isinstance(given, Scene):
+        return given
+    if isinstance(given, (str, Path)):
+        return load(given)
+    if isinstance(given, dict):
+        return Scene(**given)
+    raise TypeError(
+        f'expected a Scene, the name of a shipped scene ("dam_break"), the path of a .toml file or a dict of its tables; '
+        f"got {shown(given)}"
+    )
+
+
 def profiles(name_or_path: str | Path) -> list[str]:
     """Names of the qualities a scene offers; "quick" is the file as written."""
     return ["quick", *_profile_tables(_read(find(name_or_path)))]
@@ -167,9 +181,11 @@ def _layered(source: _Source, layers: list[tuple[str, dict[str, Any]]]) -> dict[
     # A scene as it was run carries the name of its quality but no profiles: they are already in it.
     already_applied = not tables and data.get("quality", "quick") == quality
     if isinstance(quality, str) and quality in tables:
-        data = merge(data, nested(tables[quality]), found)
-        for problem in found:
-            problem.key = f"profiles.{quality}.{problem.key}"
+        for name in _extended(quality, tables, source):
+            before = len(found)
+            data = merge(data, nested({key: value for key, value in tables[name].items() if key != "extends"}), found)
+            for problem in found[before:]:
+                problem.key = f"profiles.{name}.{problem.key}"
     elif quality != "quick" and not already_applied:
         names = ["quick", *tables]
         text = (
@@ -188,6 +204,22 @@ def _layered(source: _Source, layers: list[tuple[str, dict[str, Any]]]) -> dict[
         raise _located(found, source)
     data["quality"] = quality
     return data
+
+
+def _extended(name: str, tables: dict[str, dict[str, Any]], source: _Source) -> list[str]:
+    """The profile and those that it ``extends``, in the order in which they are laid over the file."""
+    names = [name]
+    while (base := tables[names[0]].get("extends")) is not None:
+        others = [other for other in tables if other not in names]
+        if base not in others:
+            text = (
+                f"no other profile called {shown(base)}.{did_you_mean(str(base), others)} "
+                f"Expected {f'one of: {listed(others)}' if others else 'no extends: there is none'}"
+            )
+            key = f"profiles.{names[0]}.extends"
+            raise _located([Problem(key, text, "another profile", closest(str(base), others))], source)
+        names.insert(0, base)
+    return names
 
 
 def _located(found: list[Problem], source: _Source) -> SceneError:

@@ -56,6 +56,23 @@ def estimate(scene: Any) -> Estimate:
     return Estimate(particles, particles * bytes_per_particle(scene))
 
 
+def particle_steps(scene: Any) -> float | None:
+    """How often a particle is moved on in the whole scene, ∫ N dt/Δt: what a run's time is proportional to.
+
+    None where the length of steps is only known while it runs.
+    """
+    time, cell, end = scene.time, scene.spacing**3, scene.end_time
+    if time.cfl is not None:
+        return None
+    steps = time.frames * (time.steps_per_frame or math.ceil(time.frame_time / time.step))
+    alive = sum(fluid.shape.volume() / cell for fluid in [*scene.fluid, *scene.particle_solid])
+    for emitter in scene.emitter:
+        active = max(0.0, min(emitter.end, end) - emitter.start)
+        count = emitter.shape.section() * emitter.speed * active / cell
+        alive += count * (1 - (emitter.start + active / 2) / end) if count else 0.0  # they arrive one after the other
+    return alive * steps
+
+
 def bytes_per_particle(scene: Any) -> int:
     """Memory of the device per particle, with lists as long as they start: most never need longer ones."""
     reach = math.ceil(scene.solver.support)

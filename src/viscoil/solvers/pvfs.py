@@ -19,6 +19,7 @@ from viscoil import backend, transfer
 from viscoil.bundles import Bundles
 from viscoil.constraints.double_density import COUNTERS, LIMIT, DoubleDensityNumbers
 from viscoil.errors import SceneError
+from viscoil.measure import mean
 from viscoil.particles import Floats, Table, Uploaded, allocate_array, vec3
 from viscoil.solvers.events import SpringEvent
 from viscoil.solvers.pvfs_matter import TAU, Matter, depth_of, flow_share, matter_of
@@ -489,7 +490,7 @@ class PVFS(Method):
         springs = self._sums.of(self.carried["number"].array, self.scratch.load, self._count)[0]
         steps, self._since = max(self._since, 1), 0
         return {
-            "springs": springs / max(self._count, 1) / (2 if self.form == "jacobi" else 1),
+            "springs": mean(springs / (2 if self.form == "jacobi" else 1), self._count),
             "limited_pairs": float(counts[1] / max(counts[0], 1)),
             "limited_springs": float(counts[2] / max(springs * steps, 1)),
             "stiffness": self._k_of(self.params),

@@ -120,6 +120,7 @@ class Solver(Protocol):
     long_lists: bool  # it reads neighbours by fetch and entry alone: lists may have more than 2³¹ entries
     holds_clusters: bool  # rigid and soft bodies made of particles keep their shape
     erosion: float  # how much thinner than drawn such a body is for the fluid, so that it displaces what it should [spacings]
+    has_stress: bool  # its materials are a stress that depends on Q and ∇v: frames can have it (constraints/stress.py)
     evolves: tuple[str, ...]  # fields of particles besides position and velocity that a step changes
     notes: Sequence[str]  # what the user should know about choices the method made
     # A method whose particles remember more than FIELDS offers ``carried``: dict[str, Carried], see World.carry.
@@ -188,6 +189,7 @@ class Method:
     holds_clusters = False
     long_lists = False
     erosion = 0.0
+    has_stress = False
     evolves: tuple[str, ...] = ()
     notes: Sequence[str] = ()
     busy = False

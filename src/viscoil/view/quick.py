@@ -18,6 +18,7 @@ from viscoil.view.raster import Projected, cut, nearest, samples
 
 FINE = 2  # samples per pixel and axis: smooth edges
 BENT = 0.15  # picture heights over which bent light may stray: further on, surfaces behind would bend it again
+BORDER = 6  # rounds of averaging that soften the border between two fluids: about two triangles to each side
 SOLID = Look("matt", roughness=0.35, sheen=0.5)
 
 
@@ -97,10 +98,25 @@ def _solid(image: np.ndarray, depth: np.ndarray, thing: Thing, shade: Shade, cam
 
 def _many(mesh: SurfaceMesh, looks: list[Look]) -> tuple[np.ndarray, Look]:
     """Colour of each vertex (one row: of all), and the look most of them have."""
-    which = np.clip(mesh["material"], 0, len(looks) - 1) if "material" in mesh.fields else np.zeros(len(mesh), int)
+    shares = _shares(mesh, len(looks))
     table = lights.linear(np.array([look.colour or (0.7, 0.7, 0.7) for look in looks]))
-    most = int(np.bincount(which).argmax())
-    return table[which] if len(looks) > 1 else table, looks[most]
+    return shares @ table, looks[int(shares.sum(axis=0).argmax())]
+
+
+def _shares(mesh: SurfaceMesh, count: int) -> np.ndarray:
+    """Of each of ``count`` materials around each vertex, (v, count) adding up to 1 (one row: the same everywhere).
+
+    Averaged over neighbours, because a border from vertex to vertex would show the triangles.
+    """
+    if count == 1 or "material" not in mesh.fields:
+        return np.eye(count, dtype=np.float32)[:1]
+    shares = np.eye(count, dtype=np.float32)[np.clip(mesh["material"], 0, count - 1)]
+    begin, end = mesh.triangles[:, [0, 1, 2]].reshape(-1), mesh.triangles[:, [1, 2, 0]].reshape(-1)  # every edge both ways
+    degree = np.maximum(np.bincount(begin, minlength=len(mesh)), 1)
+    for _ in range(BORDER):
+        around = [np.bincount(begin, weights=shares[end, k], minlength=len(mesh)) / degree for k in range(count)]
+        shares = ((shares + np.stack(around, axis=1)) / 2).astype(np.float32)
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def _opaque(image, depth, vertices, triangles, normals, paint, filled, camera, size) -> None:
@@ -140,11 +156,10 @@ def _lay_over(image: np.ndarray, depth: np.ndarray, seen: _Pixels, colour: np.nd
 
 def _clear(image, depth, mesh, looks, camera, size, volume) -> None:
     """Draw clear fluid over ``image``: what is behind it bent and coloured, and the lights mirrored in it."""
-    several = len(looks) > 1 and "material" in mesh.fields
-    which = np.clip(mesh["material"], 0, len(looks) - 1) if several else np.zeros(1, int)
-    swallowed = np.array([look.absorption(volume) for look in looks], np.float32)[which]
-    haze = np.array([look.haze for look in looks], np.float32)[which][:, None]
-    colour = lights.linear(np.array([look.colour or (1, 1, 1) for look in looks]))[which]
+    shares = _shares(mesh, len(looks))
+    swallowed = shares @ np.array([look.absorption(volume) for look in looks], np.float32)
+    haze = shares @ np.array([[look.haze] for look in looks], np.float32)
+    colour = shares @ lights.linear(np.array([look.colour or (1, 1, 1) for look in looks]))
     index = float(np.mean([look.index for look in looks if look.kind == "clear"]))
     axes = camera.stage_axes().T.astype(np.float32)
     seen = _pixels(mesh.vertices, [mesh["normal"], swallowed, haze, colour], mesh.triangles, camera, size, depth)
@@ -205,6 +220,11 @@ def _thickness(mesh: SurfaceMesh, camera: Camera, size: tuple[int, int], depth: 
     sign = np.where(at.turned(mesh.triangles) > 0, -1.0, 1.0)[found.triangle]
     ends = np.minimum(found.depth, depth[found.pixel])
     total = np.bincount(found.pixel, weights=sign * ends, minlength=size[0] * size[1])
+    # A ray through an edge may count both of its triangles, or none: there fronts and backs do not pair up.
+    paired = np.bincount(found.pixel, weights=sign, minlength=len(total)).reshape(size[::-1]) == 0
+    around = np.pad(np.stack([total.reshape(paired.shape) * paired, paired]), ((0, 0), (1, 1), (1, 1)))
+    length, number = around[:, :-2, 1:-1] + around[:, 2:, 1:-1] + around[:, 1:-1, :-2] + around[:, 1:-1, 2:]
+    total = np.where(paired, total.reshape(paired.shape), length / np.maximum(number, 1)).reshape(-1)
     return np.clip(total, 0, None).astype(np.float32)
 
 

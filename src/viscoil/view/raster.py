@@ -40,11 +40,14 @@ class Projected:
 
 
 def samples(at: Projected, triangles: np.ndarray, size: tuple[int, int], near: float) -> Samples:
-    """All pixels covered by ``triangles``, either side. Triangles that reach nearer than ``near`` [m] are left out."""
+    """All pixels covered by ``triangles``, either side. Triangles that reach nearer than ``near`` [m] are left out.
+
+    A pixel on an edge belongs to the triangle to its right or below, so that neighbours share none.
+    """
     width, height = size
     x, y, depth = (values[triangles].astype(np.float32) for values in (at.x, at.y, at.depth))
     area = (x[:, 1] - x[:, 0]) * (y[:, 2] - y[:, 0]) - (x[:, 2] - x[:, 0]) * (y[:, 1] - y[:, 0])
-    top, bottom = np.ceil(y.min(axis=1) - 0.5), np.floor(y.max(axis=1) - 0.5)
+    top, bottom = np.ceil(y.min(axis=1) - 0.5), np.ceil(y.max(axis=1) - 0.5) - 1
     good = (bottom >= top) & (bottom >= 0) & (top < height) & (x.max(axis=1) > 0) & (x.min(axis=1) < width)
     kept = np.flatnonzero(good & (depth.min(axis=1) > near) & (area != 0))
     x, y, depth, inverse = x[kept], y[kept], depth[kept], 1 / area[kept]
@@ -60,15 +63,15 @@ def samples(at: Projected, triangles: np.ndarray, size: tuple[int, int], near: f
     rows = np.minimum(bottom[kept], height - 1).astype(np.int32) - first + 1
     of, row = _spread(first, rows)
     level = [start[of] + slope[of] * row.astype(np.float32) for start, slope in zip(starts, down, strict=True)]
-    left, right = np.zeros(len(of), np.float32), np.full(len(of), width - 1, np.float32)
+    left, right = np.zeros(len(of), np.float32), np.full(len(of), width, np.float32)
     with np.errstate(divide="ignore", invalid="ignore"):
         for begin, slope in zip(level, (slope[of] for slope in across), strict=True):
             crossing = -begin / slope
             left = np.where(slope > 0, np.maximum(left, crossing), left)
             right = np.where(slope < 0, np.minimum(right, crossing), right)
-            right = np.where((slope == 0) & (begin < 0), np.float32(-1), right)
+            right = np.where((slope == 0) & (begin < 0), np.float32(0), right)
     left = np.ceil(left).astype(np.int32)
-    count = np.maximum(np.floor(right).astype(np.int32) - left + 1, 0)
+    count = np.maximum(np.ceil(right).astype(np.int32) - left, 0)
     span, column = _spread(left, count)
     of = of[span]
     step = column.astype(np.float32)
