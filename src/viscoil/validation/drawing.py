@@ -48,8 +48,11 @@ def differences(figure: Any, checks: list[Any], label: str) -> None:
         if check.reference < float("inf"):
             picture.plot(check.reference, place, "|", color=GREY)
     picture.set_xscale("log")
-    size = 8 if len(rows) < 20 else max(2.0, 160 / len(rows))
-    picture.set_yticks(range(len(rows)), [check.quantity.split(":")[0] for check in rows], fontsize=size)
+    names = [check.quantity.split(":")[0] for check in rows]
+    if len(names) > 20:  # a name for each scene
+        names = [name.replace(" at ", ",").split(",")[0] for name in names]
+        names = ["" if name == before else name for name, before in zip(names, ["", *names], strict=False)]
+    picture.set_yticks(range(len(rows)), names, fontsize=6 if len(names) > 20 else 8)
 
 
 def save(figure: Any, path: Path) -> Path:

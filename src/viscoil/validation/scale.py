@@ -103,7 +103,7 @@ def _plot(outcome: Outcome, figure: Any) -> None:
 
 
 def _heavier(scene: dict[str, Any], number: int) -> None:
-    if number == 1:
+    if scene["spacing"] != REFERENCE:
         scene["gravity"] = (0.0, -9.9, 0.0)
 
 
@@ -112,6 +112,6 @@ CASE = Case(
     measures="Scenes at spacings of 20 µm to 2 m with the same dimensionless numbers, in spacings",
     source="similarity (Froude, Reynolds, Weissenberg): the size is not among the dimensionless numbers of the motion",
     measure=_measure,
-    mutation=Mutation("gravity that does not stay the same at the second size", _heavier),
+    mutation=Mutation("gravity 1 % stronger at all sizes but one", _heavier),
     plot=_plot,
 )
