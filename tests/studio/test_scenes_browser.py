@@ -121,8 +121,8 @@ def test_nothing_of_the_last_scene_stays(page, browser, studio, errors):
             wait_until(same, name, tries=100)
         except AssertionError:
             old, new = Counter(found["old"]), Counter(found["new"])
-            only = [sorted((a - b).elements()) for a, b in ((old, new), (new, old))]
-            raise AssertionError(f"{name}: after other scenes, not in a fresh page: {only[0]}; missing: {only[1]}") from None
+            surplus, missing = sorted((old - new).elements()), sorted((new - old).elements())
+            raise AssertionError(f"{name}: after other scenes, not in a fresh page: {surplus}; missing: {missing}") from None
         fresh.close()
         studio.wait(lambda s: len(studio.server.get_clients()) == 1)
 

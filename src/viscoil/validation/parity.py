@@ -48,7 +48,7 @@ class Load:
     solver: dict[str, Any] = field(default_factory=dict)
     """parameters of the method besides the scene's"""
     ways: dict[str, str] = field(default_factory=dict)
-    """environment of the device's side, and TORN"""
+    """how the device's side is told to go: TEAM, TORN"""
     lasting: bool = True
     """whether the end is compared as well"""
     gpu: bool = False
@@ -58,7 +58,7 @@ class Load:
     def name(self) -> str:
         """All that tells it from others."""
         parts = [self.feature, f"{1000 * self.spacing:g} mm", "" if self.width == 6 else f"{self.width:g} wide"]
-        parts += [f"{key.removeprefix('VISCOIL_').lower()} {value}" for key, value in (self.solver | self.ways).items()]
+        parts += [f"{key} {value}" for key, value in (self.solver | self.ways).items()]
         return ", ".join(part for part in parts if part)
 
     def scene(self, quick: bool) -> dict[str, Any]:
@@ -74,6 +74,7 @@ class Load:
 FIXED = {"dcpbd": {"velocity_tolerance": 1e-6, "velocity_iterations": 30}, "iisph": {"tolerance": 0.0, "iterations": 20},
          "pvfs": {"relaxation": "jacobi"}}  # fmt: skip
 TORN = "torn"  # lists of several pieces, as beyond 2³¹ entries
+TEAM = "team"  # threads per particle
 DROPS = ("pbf_drop", "dcpbd_drop", "iisph_drop", "pvfs_drop")
 
 
@@ -81,12 +82,12 @@ def loads(quick: bool, gpu: bool) -> list[Load]:
     """Features × sizes, and pairs of loads on both sides of each threshold at which the code takes another way."""
     if quick:
         found = [Load(name, SMALL, 5.0) for name in DROPS]
-        teams = [{"VISCOIL_TEAM": team} for team in "18" if gpu]
+        teams = [{TEAM: team} for team in "18" if gpu]
         return found + [Load("pbf_drop", SMALL, 5.0, ways=ways, lasting=False, gpu=True) for ways in teams]
     found = [Load(name, size) for name in FEATURES for size in SIZES]
     for drop in DROPS:
         # Teams of threads per particle (sph/search.py: team_size).
-        found += [Load(drop, SMALL, ways={"VISCOIL_TEAM": team}, lasting=False, gpu=True) for team in "1248"]
+        found += [Load(drop, SMALL, ways={TEAM: team}, lasting=False, gpu=True) for team in "1248"]
         # Lengths of lists: teams (64 entries), baskets of 44, 76, 92 entries per thread and more than fits (sph/depth.py).
         found += [Load(drop, SMALL, 8.0, {"support": support}, lasting=False) for support in (1.8, 2.1, 2.4, 2.8, 3.2, 3.6)]
         # Particles: teams below 40,000 and 100,000, small launches, smaller tables of cells below 300,000 (sph/search.py).
@@ -105,8 +106,7 @@ def _reference(tables: list[dict[str, Any]], folder: Path, records: str) -> None
     """Has the CPU's numbers written into ``folder`` by a process of its own."""
     (folder / "scenes.json").write_text(dumps(tables))
     environment = os.environ | {"VISCOIL_NATIVE": "0", "VISCOIL_RECORDS": records}
-    for name in ("VISCOIL_DEVICE", "VISCOIL_TEAM"):
-        environment.pop(name, None)
+    environment.pop("VISCOIL_DEVICE", None)
     program = "import sys; from viscoil.validation.parity_reference import main; main(sys.argv[1])"
     subprocess.run([sys.executable, "-c", program, str(folder)], env=environment, check=True)
 
@@ -114,17 +114,17 @@ def _reference(tables: list[dict[str, Any]], folder: Path, records: str) -> None
 @contextmanager
 def _way(ways: dict[str, str]) -> Iterator[None]:
     """The device takes this way inside."""
+    from viscoil.scene import build
     from viscoil.sph import search
 
-    before, most = {name: os.environ.get(name) for name in ways}, search.MOST_ELEMENTS
-    os.environ.update({name: value for name, value in ways.items() if name != TORN})
+    most, size = search.MOST_ELEMENTS, build.team_size
+    if TEAM in ways:
+        build.team_size = lambda *_: int(ways[TEAM])
     search.MOST_ELEMENTS = 4000 if TORN in ways else most
     try:
         yield
     finally:
-        search.MOST_ELEMENTS = most
-        for name, value in before.items():
-            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+        search.MOST_ELEMENTS, build.team_size = most, size
 
 
 def _step_apart(sim: Any, before: dict[str, Any], after: dict[str, Any], allowed: float) -> float:
