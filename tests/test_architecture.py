@@ -16,7 +16,7 @@ LAYERS = [
     {"errors", "failure", "keys", "units", "model", "looks", "extras", "turns"},
     {"cache", "compiler", "backend", "native", "properties", "material", "presets", "controls"},
     {"transfer"},
-    {"particles", "bundles"},
+    {"particles", "bundles", "carried"},
     {"sph", "solids", "measure"},
     {"constraints", "steps", "surface"},
     {"solvers"},
