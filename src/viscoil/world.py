@@ -144,6 +144,7 @@ class World:
             rows.reorder(device_order, len(order))
         self.boundary_count = int((solid[order] >= 0).sum())
         self.count = len(order)
+        self.neighbors.forget_order()
 
     def reorder(self) -> None:
         """Moves particles into the cell order of the last search: neighbours in space become neighbours in memory."""
