@@ -61,9 +61,9 @@ def test_keys_whose_unit_depends_on_others_are_refused():
 def test_measures_of_a_single_layer_can_be_compared():
     flat = np.array([10.0, 4.0, 0.0, 4.0, 0.5, 0.001])  # height, extents, energy [spacings], compression
     assert apart(flat, flat) == 0.0
-    assert apart(flat, flat + [0.3, 0, 0, 0, 0, 0]) == pytest.approx(0.03)
-    assert apart(flat, flat + [0, 0, 0.05, 0, 0, 0]) == pytest.approx(0.05)
-    assert apart(flat, flat + [0, 0, 0, 0, 0, 0.04]) == pytest.approx(0.04)
+    assert apart(flat, np.add(flat, [0.3, 0, 0, 0, 0, 0])) == pytest.approx(0.03)
+    assert apart(flat, np.add(flat, [0, 0, 0.05, 0, 0, 0])) == pytest.approx(0.05)
+    assert apart(flat, np.add(flat, [0, 0, 0, 0, 0, 0.04])) == pytest.approx(0.04)
     assert np.isnan(apart(flat, flat * [1, 1, np.nan, 1, 1, 1]))
 
 
