@@ -55,8 +55,10 @@ def measures(sim: Any) -> np.ndarray:
 
 
 def apart(one: np.ndarray, other: np.ndarray) -> float:
-    """How far measures differ: the largest share, of compression the difference itself."""
-    return float(max(np.abs(other[:-1] / one[:-1] - 1).max(), abs(other[-1] - one[-1])))
+    """How far measures differ: the largest share (of what is less than a spacing, the difference in spacings; of compression,
+    the difference itself)."""
+    shares = np.abs(other - one) / np.maximum(np.abs(one), 1.0)
+    return float(shares.max())
 
 
 def _block(width: float, bottom: float, material: str = "fluid", **more: Any) -> dict[str, Any]:
