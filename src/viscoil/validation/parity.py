@@ -2,7 +2,7 @@
 
 A process runs on one device, so the CPU's numbers come from a process of their own (parity_reference.py), computed by kernels.
 On a CPU the compiled passes are compared with those kernels; where there are none, kernels with kernels that read neighbours
-as records.
+as records (on x86, which has the load for it).
 
 *A step*: the CPU's state before each of five steps, from the free fall to the impact, is given to the device, which takes that
 step; no particle may then be farther than 1e-5 supports from where the CPU has it. A particle that a solid holds or a bond that
@@ -13,6 +13,7 @@ within 2 % (quick: after 20 steps).
 """
 
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -173,8 +174,9 @@ def _measure(trial: Trial) -> Outcome:
     from viscoil import backend, native
 
     running = backend.start(trial.device)
-    # On a CPU without compiled passes, at least another way to read neighbours.
-    records = "" if running.is_gpu or native.active() else "words"
+    # On a CPU without compiled passes, at least another way to read neighbours, where its processor has the load for it.
+    others = not running.is_gpu and not native.active() and platform.machine().lower() in ("x86_64", "amd64")
+    records = "wide" if others else ""
     asked = loads(trial.quick, running.is_gpu)
     tables = [load.scene(trial.quick) for load in asked]
     checks: list[Check] = []
