@@ -446,7 +446,6 @@ class PBF(Method):
             periodic, packed,
         )  # fmt: skip
         if not world.stages.precise:
-            # What is left to correct is not asked for in between where threads stay.
             with backend.small_launches(world.neighbors.few):
                 _whole_step(
                     left, backend.loop_counter(1), p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count),
