@@ -199,6 +199,12 @@ def test_wrong_arguments(arguments, parts, capsys, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []  # a refused command leaves nothing behind
 
 
+def test_a_scene_file_is_no_run_folder(capsys, tmp_path):
+    (tmp_path / "scene.toml").touch()
+    text = complaint(capsys, "info", str(tmp_path / "scene.toml"))
+    assert "scene.toml is a file; expected a run folder" in text and "viscoil run" in text
+
+
 def test_wrong_input_as_a_user_meets_it(tmp_path):
     (tmp_path / "bad.toml").write_text('spacing = "big"\n[[fluid]]\nmaterial = "water"\nshape = { type = "bax" }\n')
     result = viscoil("run", "bad.toml", cwd=tmp_path)

@@ -351,6 +351,27 @@ def test_bad_toml(text, place, tmp_path):
     assert f"{path}{place}not valid TOML" in str(complaint(path))
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("spacing = 20 ms", '. A value with a unit is text: "20 ms"'), ("x = { a = 8 mm, b = 1 }", 'text: "8 mm"'),
+     ("x = 0.5 Pa s", 'text: "0.5 Pa s"'), ('x = "8 mm" y # 5 mm', ""), ("x = 3 minutes", "")],
+)  # fmt: skip
+def test_a_number_with_a_unit_wants_quotes(text, hint, tmp_path):
+    message = str(complaint(scene_file(tmp_path, text)))
+    assert "not valid TOML" in message and message.endswith(hint)
+    assert hint or "with a unit" not in message
+
+
+def test_single_brackets_where_there_may_be_several(tmp_path):
+    message = str(complaint(scene_file(tmp_path, 'spacing = 0.1\n[solid]\nshape = { type = "plane" }')))
+    assert "solid: expected a list of tables, each under [[solid]] in double brackets; got a table" in message
+
+
+def test_a_method_alone_where_a_table_is_wanted(tmp_path):
+    message = str(complaint(scene_file(tmp_path, 'spacing = 0.1\nsolver = "dcpdb"')))
+    assert 'expected a table with a method, e.g. solver = { method = "dcpbd" }; got "dcpdb"' in message
+
+
 def test_unreadably_nested(tmp_path):
     error = complaint(scene_file(tmp_path, "a = " + "[" * 100_000))
     assert "scene.toml" in str(error)

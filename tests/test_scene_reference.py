@@ -81,6 +81,19 @@ def test_rows_say_unit_range_and_default(key, unit, limits, default):
     assert (row.unit, row.range, row.default) == (unit, limits, default)
 
 
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        ("output.fields", "list of texts"),
+        ("solid.body.range", "two numbers, or texts with a unit"),
+        ("fluid", "list of tables"),
+    ],
+)
+def test_rows_say_what_a_list_holds(key, kind):
+    *table, name = key.split(".")
+    assert {row.name: row.kind for row in reference.table(".".join(table) or "scene").keys}[name] == kind
+
+
 @pytest.mark.parametrize("table", [table for table in TABLES if table.example], ids=name_of)
 def test_every_example_of_a_table_is_a_scene(table, tmp_path):
     (tmp_path / "goblet.stl").with_suffix(".obj").write_text(TETRAHEDRON)
@@ -145,6 +158,11 @@ def test_help_of_a_single_word_finds_it_wherever_it_is(capsys):
     assert {"shape.bowl.thickness", "shape.cup.thickness", "shape.funnel.thickness"} <= set(text.replace(":", " ").split())
     text = said(capsys, "scene", "solver.iterations")
     assert "solver.pbf.iterations" in text and "solver.iisph.iterations" in text
+
+
+def test_help_of_units_lists_them(capsys):
+    text = said(capsys, "scene", "units")
+    assert "m, cm, mm" in text and "Pa s, mPa s" in text and "`" not in text
 
 
 @pytest.mark.parametrize(

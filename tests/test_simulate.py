@@ -168,6 +168,8 @@ def test_one_line_says_what_it_is(tmp_path):
         run.write_metrics(sim.metrics())
         run.set_status("finished")
         assert repr(run) == f'<Run {run.path}: "Bath", pbf, 216 particles, 1 frame to 0.032 s, finished>'
+    untitled = box_scene(D)
+    assert repr(untitled).startswith("<Scene: pbf, ") and repr(Simulation(untitled, "cpu")).startswith("<Simulation: pbf, ")
     assert repr(Run(tmp_path / "nothing")) == f"<Run {tmp_path / 'nothing'}: no run yet>"
 
 

@@ -150,7 +150,8 @@ class Simulation:
 
     def __repr__(self) -> str:
         frame = f"frame {self.frame_index} of {self.scene.time.frames} at {self.time:.6g} s, step {self.step_count}"
-        return f'<Simulation "{self.scene.title}": {self.scene.method}, {self.particles} particles, {frame}>'
+        title = f' "{self.scene.title}"' if self.scene.title else ""
+        return f'<Simulation{title}: {self.scene.method}, {self.particles} particles, {frame}>'
 
     # --- what users look at ------------------------------------------------------------------------------------------
     @property
@@ -418,8 +419,9 @@ class Simulation:
         text = "particles move more than one support radius per step"
         if moved > 1 and not any(text in note for note in self.notes):
             self.notes.append(
-                f"t = {self.world.time:.4g} s: {text} ({moved:.2g} h at {self._largest_speed:.3g} m/s); walls still hold "
-                "(paths are traced), but neighbours can pass through each other: shorter steps are better"
+                f"t = {self.world.time:.4g} s: {text} ({moved:.2g} of it at {self._largest_speed:.3g} m/s); walls still "
+                "hold (paths are traced), but neighbours can pass through each other: shorter steps are better, e.g. "
+                "time.cfl = 0.4 instead of a fixed step"
             )
         if self.world.solids.moving:
             turn = self.world.solids.motion(self.world.time - dt, self.world.time, 1)[1] * dt

@@ -41,6 +41,9 @@ def scene(key: str | None) -> None:
     if key is None:
         _contents(reference.tables())
         return
+    if key == "units":
+        _units()
+        return
     table, keys = reference.lookup(key)
     if keys:
         for number, (owner, row) in enumerate(keys):
@@ -57,7 +60,15 @@ def _contents(tables: list["Table"]) -> None:
     print(textwrap.indent(written()["example"].strip(), "  "))
     print("\ntables:")
     show.pairs([(f"  {table.path}", f"{table.header}  {table.title}") for table in tables if "." not in table.path])
-    print("\nviscoil help scene KEY says more, e.g. viscoil help scene emitter")
+    print("\nviscoil help scene KEY says more, e.g. viscoil help scene emitter; viscoil help scene units lists the units")
+
+
+def _units() -> None:
+    from viscoil.scene.reference import written
+    from viscoil.units import KINDS
+
+    print(_wrapped(written()["units"].strip().replace("`", ""), ""), end="\n\n")
+    show.pairs([(f"  {name}", ", ".join(kind.units)) for name, kind in KINDS.items() if kind.units])
 
 
 def _width() -> int:

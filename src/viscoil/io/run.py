@@ -80,7 +80,8 @@ class Run:
         last = f"{len(times)} frame{'s' if len(times) > 1 else ''} to {max(times.values()):.6g} s" if times else "no frames yet"
         counts = self.metrics().get("particles", np.zeros(0))
         particles = f", {int(counts[-1])} particles" if len(counts) else ""
-        return f'<Run {self.path}: "{title}", {method}{particles}, {last}, {status}>'
+        title = f'"{title}", ' if title else ""
+        return f'<Run {self.path}: {title}{method}{particles}, {last}, {status}>'
 
     # ---- opening ------------------------------------------------------------------------------------------------
 
@@ -119,6 +120,8 @@ class Run:
         """The run folder at ``path``."""
         run = cls(path)
         if not run.path.is_dir():
+            if run.path.is_file():
+                raise RunFolderError(f"{run.path} is a file; expected a run folder, as viscoil run makes one of a scene.")
             raise RunFolderError(f"there is no run folder {run.path}.")
         if not (run.path / "run.json").is_file():
             raise RunFolderError(f"{run.path} is not a run folder: it has no run.json.")

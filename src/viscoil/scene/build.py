@@ -309,6 +309,17 @@ class Built:
                 }
             )
 
+    def _note_blocked_nozzles(self) -> None:
+        """Says which nozzles open inside a solid that stands still: nothing of what they pour gets where it should."""
+        solids = self.world.solids
+        for number, nozzle in enumerate(self.nozzles):
+            rotation, place = nozzle.pose(nozzle.emitter.start)
+            opening = nozzle.section @ rotation.T + place
+            for index, solid in enumerate(solids.solids):
+                if not solid.motion and solid.body is None and (solids.distance(index, opening) < 0).all():
+                    name = f' ("{solid.name}")' if solid.name else ""
+                    self.notes.append(f"emitter.{number} opens inside solid.{index}{name}; expected some spacings away from it")
+
     def _check_nozzles(self, scene: Any) -> None:
         for number, nozzle in enumerate(self.nozzles):
             if len(nozzle.section) == 0:
@@ -317,6 +328,7 @@ class Built:
                     "expected a larger shape or a smaller spacing",
                     key=f"emitter.{number}.shape",
                 )
+        self._note_blocked_nozzles()
         still = [(k, n) for k, n in enumerate(self.nozzles) if not n.emitter.motion]
         if len(still) < 2:
             return

@@ -15,7 +15,7 @@ from viscoil.model import Problem, joined, problems
 from viscoil.scene.merge import dotted_paths, merge, nested
 from viscoil.scene.schema import Scene
 from viscoil.scene.toml import quoted
-from viscoil.units import shown
+from viscoil.units import KINDS, shown
 
 LIBRARY = Path(__file__).with_name("library")
 LARGEST_FILE = 20_000_000  # bytes; a scene is text written by people
@@ -137,9 +137,18 @@ def _read(path: Path) -> _Source:
         message = re.sub(r"\s*\(at (.*)\)$", "", str(error))
         place = re.search(r"at line (\d+), column (\d+)", str(error))
         where = f":{place[1]}:{place[2]}" if place else f":{text.count(chr(10)) + 1}"
+        message += _bare_quantity(text.split("\n")[int(place[1]) - 1]) if place else ""
         raise SceneError(f"{title}{where}: not valid TOML: {message}", file=title, expected="TOML") from None
     except RecursionError:
         raise SceneError(f"{title}: not a scene; tables are nested too deeply", file=title) from None
+
+
+def _bare_quantity(line: str) -> str:
+    """What helps where a number has a unit but not the quotes that make it text."""
+    units = sorted({unit for kind in KINDS.values() for unit in kind.units}, key=len, reverse=True)
+    plain = re.sub(r'"[^"]*"|#.*', "", line)
+    found = re.search(rf"(?<![\w.])[-+]?\d[\d.]*\s*(?:{'|'.join(map(re.escape, units))})(?![\w/])", plain)
+    return f'. A value with a unit is text: "{found[0]}"' if found else ""
 
 
 def _parse_setting(setting: str) -> dict[str, Any]:

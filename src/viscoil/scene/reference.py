@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, StrictStr
 from pydantic_core import PydanticUndefined
 
 from viscoil import solvers
@@ -120,11 +120,13 @@ def _described(annotation: Any, metadata: list[Any]) -> tuple[str, str, str, str
     if choices:
         words = ("one of " if len(choices) > 1 else "") + listed(f"`{_value(choice)}`" for choice in choices)
         return words, "", "", _value(choices[-1])
-    models, origin = models_in(annotation), next((get_origin(part) for part in parts if get_origin(part) in (list, dict)), None)
+    bare = [getattr(part, "__origin__", part) if hasattr(part, "__metadata__") else part for part in parts]
+    holder = next((part for part in bare if get_origin(part) in (list, dict)), None)
+    models, origin = models_in(annotation), get_origin(holder)
     if models or origin is dict:
         return {list: "list of tables", dict: "named tables"}.get(origin, "table"), "", "", ""
     if origin is list:
-        return "list of texts" if str in get_args(annotation) else "two numbers, or texts with a unit", "", "", "[]"
+        return "list of texts" if get_args(holder) == (StrictStr,) else "two numbers, or texts with a unit", "", "", "[]"
     simple = next((part for part in parts if part in (bool, str, float)), str)
     known_words = {bool: ("true or false", "true"), str: ("text", '""'), float: ("number, or text with a unit", "30")}
     return known_words[simple][0], "", "", known_words[simple][1]

@@ -31,9 +31,10 @@ def _solver(value: Any) -> Any:
     """Turns a [solver] table into the parameters of its method."""
     if isinstance(value, BaseModel):
         return value
-    if not isinstance(value, dict):
-        raise wrong(f'expected a table with a method, e.g. method = "pbf"; got {shown(value)}')
     names = list(solvers.SOLVERS)
+    if not isinstance(value, dict):
+        near = closest(str(value), names) or "pbf"
+        raise wrong(f'expected a table with a method, e.g. solver = {{ method = "{near}" }}; got {shown(value)}')
     method = value.get("method", "pbf")
     if method not in names:
         text = f"unknown solver {shown(method)}.{did_you_mean(str(method), names)} Expected one of: {listed(names)}"
@@ -132,7 +133,8 @@ class Scene(Model):
         counts = [f"{len(found)} {kind}{'s' if len(found) > 1 else ''}" for kind in kinds if (found := getattr(self, kind))]
         holds = ", ".join(counts).replace("_", " ") or "empty"
         time = f"{self.end_time:.6g} s in {self.time.frames} frames"
-        return f'<Scene "{self.title}": {self.method}, spacing {self.spacing:g} m, {time}; {holds}>'
+        title = f' "{self.title}"' if self.title else ""
+        return f'<Scene{title}: {self.method}, spacing {self.spacing:g} m, {time}; {holds}>'
 
     __str__ = __repr__  # pydantic's would print every key
 

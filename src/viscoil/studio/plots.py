@@ -13,7 +13,7 @@ MOST = 1200  # points kept; when there are more, every second one is dropped
 CURVES = {  # name -> column of the metrics, factor, unit, colour
     "height": ("height", 1.0, "m", "#5cc8ff"),
     "kinetic energy": ("kinetic_energy", 1.0, "J", "#ffb454"),
-    "density error": ("compression", 100.0, "%", "#ff6b81"),
+    "compression": ("compression", 100.0, "%", "#ff6b81"),
 }
 
 
