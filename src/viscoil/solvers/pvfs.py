@@ -227,7 +227,8 @@ class PVFS(Method):
             depth = self.params.depth or self._deep
             why = f"for {100 * self.params.compressibility:.3g} % compression under {depth:.3g} m"
         return (
-            f"pvfs: stiffness {k:.3g} m/s² ({k * TAU**2 / h:.3g} in the paper's units) {why}, at least {steps:.3g} steps per 1/30 s"
+            f"pvfs: stiffness {k:.3g} m/s² ({k * TAU**2 / h:.3g} in the paper's units) {why}, "
+            f"at least {steps:.3g} steps per 1/30 s"
         )
 
     def _stable_steps(self) -> float:
