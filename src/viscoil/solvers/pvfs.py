@@ -214,8 +214,7 @@ class PVFS(Method):
     def _k_of(self, params: PVFSParams) -> float:
         if params.stiffness is not None:
             return params.stiffness
-        depth = params.depth or self._deep
-        needed = COMPRESSION * self._gravity * depth / self._h / params.compressibility
+        needed = COMPRESSION * self._gravity * (params.depth or self._deep) / self._h / params.compressibility
         return needed or PUBLISHED * self._h / TAU**2  # without weight nothing tells how stiff a fluid has to be
 
     def _choice(self) -> str:
