@@ -42,7 +42,8 @@ def _loads(folder: Path, where: str) -> dict[str, Any] | None:
         work = f"{row['springs']:.0f} springs each" if load.springs else "no springs"
         rows.append(
             papers._row(
-                papers.CLAVET, row["name"], "pvfs", row["particles"], work, "step", row["seconds"], run=row["seconds"],
+                papers.CLAVET, papers.block_name(row["name"]), "pvfs", row["particles"], work, "step", row["step"],
+                run=row["seconds"],
                 published=1e-3 * load.paper if load.paper else None, asked=1e-3 * load.wanted if load.wanted else None,
                 asked_of="H200" if row["name"] == "1m" else "2 cores", stages=papers._shares(row["stages"]),
             )
@@ -52,8 +53,8 @@ def _loads(folder: Path, where: str) -> dict[str, Any] | None:
         load = plates[row["name"]]
         rows.append(
             papers._row(
-                papers.TAKAHASHI, f"{row['name']}, {row['correction']}", "iisph", row["particles"], "5 iterations", "step",
-                row["seconds"], run=row["seconds"], asked=1e-3 * load.wanted if row["correction"] != "none" else None,
+                papers.TAKAHASHI, papers.ball_name(row["name"], row["correction"]), "iisph", row["particles"], "5 iterations",
+                "step", row["step"], run=row["seconds"], asked=1e-3 * load.wanted if row["correction"] != "none" else None,
                 asked_of="2 cores" if load.plates else "H200", stages=papers._shares(row["stages"]),
             )
         )  # fmt: skip
@@ -62,8 +63,9 @@ def _loads(folder: Path, where: str) -> dict[str, Any] | None:
         load = cubes[row["name"]]
         rows.append(
             papers._row(
-                papers.BARREIRO, row["name"], "dcpbd", row["particles"], f"{load.steps} × ({row['iterations']})", "frame",
-                row["seconds"], published=load.paper, asked=load.wanted, stages=papers._shares(row["stages"]),
+                papers.BARREIRO, papers.cube_name(row["name"]), "dcpbd", row["particles"],
+                f"{load.steps} × ({row['iterations']})", "frame", row["seconds"],
+                published=load.paper, asked=load.wanted, stages=papers._shares(row["stages"]),
             )
         )  # fmt: skip
     about = next(iter(stored.values()))["machine"]
@@ -76,8 +78,8 @@ def _macklin(stored: dict[str, Any]) -> list[dict[str, Any]]:
     for row in stored["paper"]:
         rows.append(
             papers._row(
-                papers.MACKLIN, row["scene"], "pbf", row["particles"], f"{row['iterations']} iterations", "step",
-                1e-3 * row["step_ms"], run=1e-3 * row["run_ms"], published=1e-3 * row["paper"]["step_ms"],
+                papers.MACKLIN, papers.tank_name(row["scene"]), "pbf", row["particles"], f"{row['iterations']} iterations",
+                "step", 1e-3 * row["step_ms"], run=1e-3 * row["run_ms"], published=1e-3 * row["paper"]["step_ms"],
                 stages=papers._shares(row["stages_ms"]),
             )
         )  # fmt: skip
@@ -86,8 +88,8 @@ def _macklin(stored: dict[str, Any]) -> list[dict[str, Any]]:
             for what, rate in (("whole steps", block["rate"]), ("iterations alone", block["iteration_rate"])):
                 rows.append(
                     papers._row(
-                        papers.MACKLIN, f"{papers.MILLION}, {what}", "pbf", block["particles"], "4 iterations", "rate", rate,
-                        asked=papers.ASKED_RATES[what], stages=papers._shares(block["stages_ms"]),
+                        papers.MACKLIN, f"tank at rest, {papers.MILLION}, {what}", "pbf", block["particles"], "4 iterations",
+                        "rate", rate, asked=papers.ASKED_RATES[what], stages=papers._shares(block["stages_ms"]),
                     )
                 )  # fmt: skip
     return rows

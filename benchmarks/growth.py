@@ -1,5 +1,6 @@
 """Cost of a particle's iteration by the number of particles, from the papers' loads and the sizes that were measured on a GPU.
 
+Scenes are left out: what they have besides (bodies, nozzles, walls) would be taken for iterations.
 What a step does besides its iterations is part of it. Loads differ in more than their size (neighbours, iterations per step,
 what a step does besides), so that points of a method need not lie on a line."""
 
@@ -8,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 COLUMNS = ["solver", "particles", "what", "iterations of a step", "ns per particle·iteration"]
-LEFT_OUT = {"cake"}  # two kinds of bodies, nozzles and a contact of their own
 
 
 def iterations(work: str) -> tuple[int, int]:
@@ -28,7 +28,7 @@ def points(results: list[dict[str, Any]]) -> list[tuple[str, int, str, int, floa
             if result["kind"] == "scaling" and row["what"] == "sizes":
                 each = round(1e6 * row["step_ms"] / (row["cost_ns"] * row["particles"]))
                 found.append((row["solver"], row["particles"], "bench scaling", each, row["cost_ns"]))
-            elif result["kind"] == "papers" and row["name"] not in LEFT_OUT and not row["name"].endswith("iterations alone"):
+            elif result["kind"] == "papers" and row["value"] is not None and not row["name"].endswith("iterations alone"):
                 steps, each = iterations(row["work"])
                 seconds = 1 / row["value"] if row["unit"] == "rate" else row["value"] / (steps * each * row["particles"])
                 found.append((row["solver"], row["particles"], row["name"], each, 1e9 * seconds))

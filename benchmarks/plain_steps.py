@@ -3,7 +3,7 @@
     ncu --clock-control none -k regex:whole_step --print-summary per-kernel --metrics gpu__time_duration.sum,… \
         python benchmarks/plain_steps.py pbf 1000000
 
-The load is that of ``viscoil bench stages`` for a solver and a size, or one of Barreiro's of ``viscoil bench papers`` (honey).
+The load is that of ``viscoil bench stages`` for a solver and a size, or a cube of ``viscoil bench conformation`` (honey).
 ``cake`` is the scene of that name at its end, which comes first, with graphs; it is one step that a profiler should look at:
 
     ncu --profile-from-start off … python benchmarks/plain_steps.py cake
@@ -30,7 +30,7 @@ def simulation_of(words: list[str]) -> tuple[Any, float]:
     if words == ["cake"]:
         from viscoil.scene.load import load as load_scene
 
-        sim = Simulation(load_scene("cake", quality="paper"), device="cuda")
+        sim = Simulation(load_scene("cake", quality="as_published"), device="cuda")
         while sim.frame_index < sim.scene.time.frames:
             sim.advance_frame()
         return sim, sim.scene.time.frame_time / sim.scene.time.steps_per_frame

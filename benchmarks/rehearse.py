@@ -4,8 +4,8 @@ Kernels of a step take half a minute to compile, and a GPU that is lent by the m
 machine_code.py takes the place of the real one; the command runs as it would there, which compiles everything, and computes
 nothing, so that what it prints means nothing:
 
-    VISCOIL_THREADS=32 VISCOIL_CACHE=kernels python benchmarks/rehearse.py bench papers --loads pbf_million,honey --device cuda
-    VISCOIL_CACHE=kernels viscoil bench papers --loads pbf_million,honey --device cuda      # over there
+    VISCOIL_THREADS=32 VISCOIL_CACHE=kernels python benchmarks/rehearse.py bench papers --loads cake,cube_honey --device cuda
+    VISCOIL_CACHE=kernels viscoil bench papers --loads cake,cube_honey --device cuda      # over there
 
 Found there only with the same sources in the same place, the same minor version of Python, the same packages, and as many
 threads (twice the cores there, or VISCOIL_THREADS): all of them are part of what kernels are found by. The last line says how

@@ -1,4 +1,4 @@
-"""Writes measured speeds into the README and docs/performance.md, between markers, from benchmarks/results/MACHINE/*.json.
+"""Writes measured speeds into docs/performance.md, between markers, from benchmarks/results/MACHINE/*.json.
 
     python benchmarks/tables.py            rewrite the tables and draw docs/performance/*.png
     python benchmarks/tables.py --check    say whether the tables are up to date (exit code 1 when not)
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from viscoil.bench import report
+from viscoil.bench import papers, report
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import earlier
@@ -65,8 +65,13 @@ def each(
     return text
 
 
-def _of_solvers(result: dict[str, Any]) -> list[report.Table]:
-    return [report.stage_table(result, solver) for solver in dict.fromkeys(row["solver"] for row in result["rows"])]
+def _of_solvers(result: dict[str, Any], solvers: list[str]) -> list[report.Table]:
+    measured = {row["solver"] for row in result["rows"]}
+    return [report.stage_table(result, solver) for solver in solvers if solver in measured]
+
+
+def _papers(result: dict[str, Any], gpu: bool) -> list[report.Table]:
+    return [report.papers_table(result)] if bool(result["machine"]["gpu"]) is gpu else []
 
 
 def _threads(result: dict[str, Any]) -> list[report.Table]:
@@ -88,7 +93,8 @@ def before_and_now(results: Results) -> str:
     then, parts = _before(), []
     for result in chosen(results, "papers"):
         rows = [row for row in result["rows"] if row["name"] in then and "H200" in result["machine"]["gpu"]]
-        rows = [row for row in rows if row["name"] != "waffle"]  # before, it made a quarter of its iterations
+        waffle = papers.cube_name("waffle")  # before, it made a quarter of its iterations
+        rows = [row for row in rows if row["name"] != waffle]
         rows = [] if result.get("earlier") else rows
         lines = []
         for row in rows:
@@ -97,7 +103,7 @@ def before_and_now(results: Results) -> str:
             amounts = [report.amount(value, row["unit"]) for value in (old, new)]
             lines.append([row["name"], f"{row['particles']:,}", *amounts, f"{gain:.2f}×"])
         if lines:
-            title = f"Before and now, {report.hardware(result)}"
+            title = f"Before and now, steps alone, {report.hardware(result)}"
             parts.append(markdown((title, ["load", "particles", "before", "now", "faster"], lines)))
     return "\n\n".join(parts) or "The state this page describes has not been measured on an H200 as a whole."
 
@@ -132,13 +138,13 @@ def pictures(results: Results) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 BLOCKS: dict[str, Callable[[Results], str]] = {
-    "pbf": each("stages", lambda result: [report.stage_table(result, "pbf")], True),
-    "stages": each("stages", _of_solvers),
+    "pbf": each("stages", lambda result: _of_solvers(result, ["pbf"])),
+    "stages": each("stages", lambda result: _of_solvers(result, ["dcpbd", "pvfs", "iisph"])),
     "roofline": each("stages", lambda result: [report.roofline_table(result), report.copy_table(result)], True),
     "memory": each("stages", lambda result: [report.memory_table(result)], True),
     "yardstick": each("stages", lambda result: [report.yardstick_table(result)] if result["yardstick"] else [], True),
-    "papers": each("papers", lambda result: [report.papers_table(result)]),
-    "papers-gpu": each("papers", lambda result: [report.papers_table(result)] if result["machine"]["gpu"] else []),
+    "papers-gpu": each("papers", lambda result: _papers(result, True)),
+    "papers-cpu": each("papers", lambda result: _papers(result, False)),
     "before": before_and_now,
     "shares": each("papers", lambda result: report.tables(result)[1:]),
     "threads": each("scaling", _threads),
@@ -188,9 +194,9 @@ def filled(text: str, results: Results, name: Path) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command; returns its exit code."""
-    parser = argparse.ArgumentParser(description="Tables of measured speeds in the README and the documentation.")
+    parser = argparse.ArgumentParser(description="Tables of measured speeds in the documentation.")
     parser.add_argument("--check", action="store_true", help="change nothing, exit with 1 when out of date")
-    parser.add_argument("--files", type=Path, nargs="+", default=[ROOT / "README.md", ROOT / "docs" / "performance.md"])
+    parser.add_argument("--files", type=Path, nargs="+", default=[ROOT / "docs" / "performance.md"])
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     parser.add_argument("--pictures", type=Path, default=ROOT / "docs" / "performance", help="folder of the plots")
     options = parser.parse_args(arguments)

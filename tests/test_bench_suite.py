@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 from dataclasses import fields
@@ -24,6 +25,7 @@ from viscoil.bench import (
     pvfs,
     report,
     scaling,
+    scenes,
     stages,
     store,
     suite,
@@ -31,6 +33,7 @@ from viscoil.bench import (
 )
 from viscoil.cli import main
 from viscoil.errors import DeviceError, ViscoilError
+from viscoil.scene.load import load
 from viscoil.simulate import Simulation
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -235,25 +238,79 @@ def test_the_papers_loads_are_measured(monkeypatch, tmp_path):
         (limits, "MOVED", {True: 1 << 20, False: 1 << 20}),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
-    assert list(papers.loads()) == ["dam_break", "pbf_million", "1k", "1m_bonds", "interactive", "cake"]
-    assert papers.default_loads() == ["dam_break", "1k", "interactive"]
-    names = ["dam_break", "1k", "1m_bonds", "interactive"]
-    found = papers.main(names, "cpu", json=tmp_path / "papers.json")
+    small = ["tank_dam_break", "block_1k", "ball_million", "cube_interactive"]
+    assert [name for name in papers.loads() if name not in papers.FIGURES] == [*small, "tank_million"]
+    assert papers.default_loads() == ["tank_dam_break", "block_1k", "cube_interactive"]
+    assert papers.default_loads(quick=True) == list(papers.loads())
+    found = papers.main(names := small, papers.How("cpu"), json=tmp_path / "papers.json")
     assert found == store.read(tmp_path / "papers.json") and found["command"].endswith(f"--loads {','.join(names)}")
     rows = {row["name"]: row for row in found["rows"]}
-    assert list(rows) == ["Dam Break", "1k", "1m, springs", "1m, shape_matching", "interactive"]
+    tank, block, springs, shapes, cube = rows
+    assert tank == "tank at rest, Dam Break's size" and block == "block on a floor, 1k"
+    assert springs == "ball on a plane, a million, springs" and shapes == "ball on a plane, a million, shape_matching"
+    assert cube == "cube on a table, the interactive scenes' size"
     for row in rows.values():
-        assert row["value"] > 0 and row["particles"] > 100 and sum(row["stages"].values()) == pytest.approx(1)
-    assert rows["Dam Break"]["published"] == pytest.approx(0.0043) and rows["Dam Break"]["asked"] is None
-    assert sum(rows["Dam Break"]["split"].values()) == pytest.approx(100)
-    assert list(rows["Dam Break"]["split"]) == list(rows["Dam Break"]["published_split"]) == list(paper.CATEGORIES)
-    assert rows["interactive"]["met"] is False and rows["interactive"]["unit"] == "frame"
-    assert rows["1m, springs"]["asked"] == pytest.approx(0.006)
-    assert rows["interactive"]["made"] == 1 and not any("were made" in note for note in found["notes"])
+        assert row["value"] > 0 and row["run"] > 0 and row["particles"] > 100
+        assert sum(row["stages"].values()) == pytest.approx(1)
+        assert 0 <= row["compression"] < 1
+    assert 0 < rows[cube]["viscosity_share"] <= 1
+    assert rows[tank]["published"] == pytest.approx(0.0043) and rows[tank]["asked"] is None
+    assert sum(rows[tank]["split"].values()) == pytest.approx(100)
+    assert list(rows[tank]["split"]) == list(rows[tank]["published_split"]) == list(paper.CATEGORIES)
+    assert rows[cube]["met"] is False and rows[cube]["unit"] == "frame"
+    assert rows[springs]["asked"] == pytest.approx(0.006)
+    assert rows[cube]["made"] == 1 and not any("were made" in note for note in found["notes"])
     measure = conformation.measure
     monkeypatch.setattr(conformation, "measure", lambda *arguments: measure(*arguments) | {"made": 0.28})
-    noted = papers.main(["interactive"], "cpu")["notes"]
-    assert "interactive: 28% of the iterations of the velocity projection were made" in noted
+    noted = papers.main(["cube_interactive"], papers.How("cpu"))["notes"]
+    assert f"{cube}: 28% of the iterations of the velocity projection were made" in noted
+
+
+def test_a_scene_is_measured_as_it_runs(monkeypatch, tmp_path):
+    """Its own nozzle and solids; what acted stands beside the time, and small sizes are compared with nothing."""
+    monkeypatch.setattr(limits, "LARGEST_ON_CPU", 1 << 20)
+    monkeypatch.setattr(limits, "MOVED", {True: 1 << 20, False: 1 << 20})
+    found = papers.main(["honey"], papers.How("cpu", quick=True), json=tmp_path / "papers.json")
+    assert found == store.read(tmp_path / "papers.json") and found["command"].endswith("--loads honey --quick")
+    (row,) = found["rows"]
+    sim = Simulation(load("honey"), device="cpu")
+    for _ in range(4):
+        sim.advance_frame()
+    assert row["name"] == "scene honey, quick" and row["frames"] == [2, 4, 75] and row["particles"] == sim.particles > 200
+    assert row["compression"] < sim.metrics()["compression"] + 0.01 and row["density_max"] >= sim.metrics()["density_max"]
+    assert 0.9 < row["viscosity_share"] <= 1 and row["run"] > 0 and row["value"] is None
+    assert row["published"] is row["asked"] is None and "met" not in row
+    assert {"project", "measure"} < set(row["stages"]) and sum(row["stages"].values()) == pytest.approx(1)
+    assert row["made"] < papers.ENOUGH and any(note.startswith("scene honey, quick: ") for note in found["notes"])
+    ((line,),) = [table[2] for table in report.tables(found)[:1]]
+    assert line[5] == "" and line[6].endswith("ms") and line[7].endswith(" %") and line[8].endswith(" %") and line[-1] == ""
+
+
+def test_scenes_are_measured_at_the_papers_sizes():
+    figure, scene = papers.FIGURES["honey"][3], load("honey", quality="paper")
+    row = scenes.measure(figure, "cpu", None, frames=1, lead=1)
+    assert row["frames"] == [1, 2, scene.time.frames] and row["work"].startswith(f"{scene.time.steps_per_frame} × (")
+    assert f" of {scene.solver.velocity_iterations} + " in row["work"]
+    for name, (_, method, _, figure) in papers.FIGURES.items():
+        assert load(name, quality="paper").solver.method == method and figure.unit in ("frame", "step")
+
+
+def test_scenes_are_timed_when_they_hold_most_of_their_particles():
+    """When nozzles are done, or at the end where they never are; without nozzles when the picture is taken."""
+    found = {name: scenes.first_timed(load(name, quality="paper"), 20) for name in ("honey", "ice_cream", "dam_break")}
+    melting = load("ice_cream", quality="paper")
+    assert found == {"honey": 130, "ice_cream": math.ceil(melting.emitter[0].end / melting.time.frame_time), "dam_break": 38}
+    short = load("dam_break", {"time.frames": 10})
+    assert scenes.first_timed(short, 4) == 6 and scenes.first_timed(short, 10) == 1
+    short.picture = None
+    assert scenes.first_timed(short, 4) == 6
+
+
+def test_only_a_run_is_faster_than_what_was_published():
+    alone = papers._row("p", "n", "dcpbd", 1, "", "frame", 0.01, asked=0.02, published=0.1)
+    ran = papers._row("p", "n", "dcpbd", 1, "", "frame", 0.01, run=0.025, asked=0.02, published=0.1)
+    assert report.faster(alone) is None and alone["met"] is True
+    assert report.faster(ran) == pytest.approx(4) and ran["met"] is False and report.verdict(ran) == "no, 1.25×"
 
 
 def test_loops_are_timed_one_by_one(tmp_path):
@@ -281,9 +338,13 @@ def test_a_running_compiler_gets_no_profiler():
 
 
 def test_asked_figures_are_those_of_the_project():
+    asked = {figure.scene: figure.asked for figure in scenes.BARREIRO if figure.asked}
+    assert asked == {
+        "ice_cream": 0.0015, "hand_and_bowl": 0.0015, "honey": 0.008, "waffle": 0.045, "cake": 0.045, "gummy_bears": 0.6
+    }  # fmt: skip
     asked = {load.name: load.wanted for load in conformation.LOADS}
     assert asked == {"interactive": 0.0015, "honey": 0.008, "waffle": 0.045, "million": 0.025, "bears": 0.6}
-    assert papers.CAKE["asked"] == 0.045 and papers.ASKED_RATES == {"whole steps": 3.2e9, "iterations alone": 5e9}
+    assert papers.ASKED_RATES == {"whole steps": 3.2e9, "iterations alone": 5e9}
     assert {load.name: load.wanted for load in pvfs.LOADS}["1m"] == 8 and iisph.LOADS[1].wanted == 6
     assert sum(paper.SCENES[1].split) == 100 and sum(paper.SCENES[0].split) == 100
 
@@ -389,6 +450,7 @@ def test_an_empty_result_has_nothing_to_draw(result, tmp_path):
         (["stages", "--json", "no/such/speed.json"], "there is no folder"),
         (["stages", "--plot", "no/such/speed.png"], "--plot: there is no folder"),
         (["papers", "--loads", "milion"], 'no load "milion"'),
+        (["papers", "--frames", "0"], "--frames: expected a whole number of at least 1; got 0"),
         (["scaling", "--solver", "pdf"], 'no solver "pdf"'),
         (["all", "--json", "x", "--parts", "stage"], 'no part "stage"'),
     ],
@@ -419,7 +481,7 @@ def test_cost_by_size_is_told_per_iteration(tables):
     """Of frames of several steps, of rates, of methods that do not iterate, and of sizes; small before large."""
     known = {"solver": "dcpbd", "name": "some", "unit": "frame", "work": "3 × (8 + 8)", "particles": 1000, "value": 0.0024}
     rate = {"solver": "pbf", "name": "a million", "unit": "rate", "work": "4 iterations", "particles": 10, "value": 2e9}
-    alone, cake = rate | {"name": "a million, iterations alone"}, known | {"name": "cake"}
+    alone, cake = rate | {"name": "a million, iterations alone"}, known | {"name": "scene cake", "value": None}
     springs = known | {"solver": "pvfs", "unit": "step", "work": "41 springs each", "value": 0.002}
     size = {"what": "sizes", "solver": "pbf", "particles": 5, "step_ms": 1e-4, "cost_ns": 5.0}
     results = [

@@ -5,16 +5,18 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from viscoil.cli import main, show
+from viscoil.cli import listing, main, show
 from viscoil.cli.commands import _repeat_set
 from viscoil.looks import LOOKS, PARTICLE_LOOKS
 from viscoil.material import PRESETS
 from viscoil.scene.load import shipped
 from viscoil.solvers import SOLVERS
+from viscoil.validation import CASES
 
-COMMANDS = ["list", "check", "run", "cache", "info", "plot", "export", "validate", "bench", "demo", "doctor", "schema"]
+COMMANDS = ["list", "check", "run", "cache", "info", "plot", "export", "validate", "bench", "demo", "doctor", "schema", "help"]
 
 
 def said(capsys, *arguments: str) -> str:
@@ -76,7 +78,26 @@ def test_lists_are_one_name_per_line(capsys):
     assert said(capsys, "list", "solvers").splitlines() == list(SOLVERS)
     looks = [*LOOKS, *PARTICLE_LOOKS]
     assert said(capsys, "list", "looks").splitlines() == looks
-    assert said(capsys, "list").splitlines() == [*shipped(), *PRESETS, *SOLVERS, *looks]
+    cases = said(capsys, "list", "cases").splitlines()
+    assert cases == list(CASES)
+    kinds = {"scenes": shipped(), "materials": PRESETS, "solvers": SOLVERS, "looks": looks, "cases": cases}
+    every = [line for kind, names in kinds.items() for line in (f"{kind}:", *(f"  {name}" for name in names))]
+    assert said(capsys, "list").splitlines() == every, "what is what can be told apart"
+
+
+def test_cases_are_listed_with_what_they_measure():
+    """Read from their files without importing them, and the same as imported."""
+    assert listing.cases() == sorted((case.name, case.measures) for case in CASES.values())
+
+
+@pytest.mark.parametrize("value, unit, text", [
+    (0.0123, "m", "12.3 mm"), (0.0, "m", "0 m"), (59.99999, "s", "1 min"), (0.99999, "m", "1 m"), (2.5e-7, "m³", "250 µl"),
+    (0.02353, "%", "2.353 %"), (123456789, "", "123,456,789"), (1234.5678, "", "1,235"), (1.02, "of rest", "1.02 of rest"),
+    (1e-12, "J", "0.001 nJ"), ([0.0, 0.1939, -2e-7], "m", "0, 193.9, 0 mm"), ("as asked", "s", "as asked"),
+    (np.int64(7), "", "7"), (np.float64(-0.0123456), "m/s", "-12.35 mm/s"), (float("inf"), "m", "inf m"),
+])  # fmt: skip
+def test_quantities_as_people_read_them(value, unit, text):
+    assert show.quantity(value, unit) == text
 
 
 def test_at_a_terminal_lists_carry_summaries(capsys, monkeypatch):
@@ -85,7 +106,7 @@ def test_at_a_terminal_lists_carry_summaries(capsys, monkeypatch):
     assert "density 1420 kg/m³, viscosity 10 Pa s" in " ".join(text.split())
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["run", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["run", "--help"], ["help"], ["help", "run"]])
 def test_help_and_lists_load_neither_kernels_nor_models(arguments):
     code = (
         "import sys\nfrom viscoil.cli import main\n"
@@ -153,6 +174,8 @@ def test_doctor_runs_a_kernel(capsys):
         (["run", "dam_break", "-o", "nowhere", "--resume"], ["no run to resume in nowhere"]),
         (["check", "."], ["is a directory"]),
         (["check", "dam_break", "--set", "quality=papr"], ["--set quality: no profile called"]),
+        (["help", "rum"], ['there is nothing about "rum"', 'Did you mean "run"?']),
+        (["list", "case"], ['cannot list "case"', 'Did you mean "cases"?']),
         (["list", "scene"], ['cannot list "scene"', 'Did you mean "scenes"?']),
         (["doctor", "--device", "cpuu"], ["cpuu", "cpu", "cuda"]),
         (["run", "dam_break", "--device", "gpu"], ["gpu", "expected one of auto, cpu, cuda"]),
@@ -174,6 +197,12 @@ def test_wrong_arguments(arguments, parts, capsys, tmp_path, monkeypatch):
     for part in parts:
         assert part in text, text
     assert list(tmp_path.iterdir()) == []  # a refused command leaves nothing behind
+
+
+def test_a_scene_file_is_no_run_folder(capsys, tmp_path):
+    (tmp_path / "scene.toml").touch()
+    text = complaint(capsys, "info", str(tmp_path / "scene.toml"))
+    assert "scene.toml is a file; expected a run folder" in text and "viscoil run" in text
 
 
 def test_wrong_input_as_a_user_meets_it(tmp_path):

@@ -224,9 +224,30 @@ def test_info_describes_the_run(capsys):
     capsys.readouterr()
     assert main(["info", "out"]) == 0
     out = capsys.readouterr().out
-    lines = {line.split("  ")[0]: line for line in out.splitlines()}
-    assert "finished" in lines["status"] and "0 to 2 on disk, of 2" in lines["frames"]
-    assert "Dam break" in lines["scene"] and "pbf" in lines["solver"] and "1.02" in lines["last density_mean"]
+    lines = dict(line.strip().split("  ", 1) for line in out.splitlines() if line.startswith("  "))
+    assert [line for line in out.splitlines() if not line.startswith("  ")] == [
+        "scene", "method", "state", "measures of frame 2, at 32 ms"
+    ]
+    assert lines["status"].strip() == "finished" and "0 to 2 on disk (32 ms), of 2" in lines["frames"]
+    assert "Dam break" in lines["title"] and "pbf" in lines["solver"] and lines["materials"].strip() == "water"
+    assert lines["density_mean"].strip() == "1.02 of rest" and lines["particles"].strip() == "8"
+
+
+def test_a_run_says_what_did_not_act_while_it_runs_at_its_end_in_its_log_and_in_info(capsys, monkeypatch):
+    assert main(["run", "dam_break", "--frames", "12", "-o", "fine"]) == 0
+    captured = capsys.readouterr()
+    assert "compressed" not in captured.out + captured.err + Path("fine/log.txt").read_text()
+    own = Drift.metrics
+    monkeypatch.setattr(Drift, "metrics", lambda self: own(self) | {"compression": 0.04})
+    assert main(["run", "dam_break", "--frames", "12", "-o", "out"]) == 0
+    captured = capsys.readouterr()
+    lines = [line for line in captured.err.splitlines() if line.startswith("frame ")]
+    assert ["compressed by 4 %" in line for line in lines] == [False] * 10 + [True] * 3
+    said = "for {} frames in a row, by 4 % at the most. What helps: solver.iterations = 8 (now 4)"
+    assert captured.err.count("note: the fluid was compressed by more than 3 %") == 1 and said.format(10) in captured.err
+    assert said.format(12) in captured.out and said.format(12) in Path("out/log.txt").read_text()
+    assert main(["info", "out"]) == 0
+    assert said.format(12) in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("kind", "suffix"), [("vtk", ".vtp"), ("ply", ".ply"), ("npz", ".npz")])

@@ -1,7 +1,7 @@
 """What the kernels for NVIDIA's GPUs compute, on machines without one: benchmarks/emulate.py carries them out thread by thread.
 
 Steps of every method are those of a CPU but for rounding, also in the forms that only GPUs have: neighbours read as records,
-lists collected in shared memory or torn into pieces, teams of threads, iterations of one launch whose threads stay.
+lists collected in shared memory or torn into pieces, teams of threads.
 """
 
 import importlib.util
@@ -20,9 +20,10 @@ from viscoil import native
 
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parent / "benchmarks"
+SEVERAL = ("pbf_layers", "dcpbd_layers")  # scenes of validation/features.py with two materials: neighbours' masses are read
 METHODS = {
-    "pbf": ("", "staying", "torn", "eight"), "dcpbd": ("", "staying", "spilling"), "pvfs": ("",),
-    "iisph": ("", "shape_matching"),
+    "pbf": ("", "small", "torn", "eight"), "dcpbd": ("", "small", "spilling"), "pvfs": ("", "small"),
+    "iisph": ("", "small", "shape_matching"),
 }  # fmt: skip
 
 pytestmark = pytest.mark.skipif(
@@ -46,18 +47,17 @@ def emulated():
 def run(emulated, folder, *asked, check=True, records=""):
     """A process of its own, on an emulated GPU with two multiprocessors."""
     environment = emulated(folder) | {"VISCOIL_CACHE": str(folder / "cache"), "PYTHONPATH": str(HERE)}
-    for name in ("VISCOIL_BLOCKS", "VISCOIL_DEVICE", "VISCOIL_TEAM"):
-        environment.pop(name, None)
+    environment.pop("VISCOIL_DEVICE", None)
     environment["VISCOIL_RECORDS"] = records
     done = subprocess.run([sys.executable, *asked], env=environment, capture_output=True, text=True, timeout=600)
     assert not check or done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done
 
 
-def of_a_cpu(method, correction=""):
+def of_a_cpu(method, variant=""):
     with native.use(False):
-        wanted = gpu_steps.after(method, "cpu", correction)
-    assert np.abs(wanted["velocity"]).max() > 0.005
+        wanted = gpu_steps.after(method, "cpu", variant)
+    assert np.abs(wanted["velocity"]).max() > 0.0025 * np.sqrt(9.81 * wanted["spacing"])
     return wanted
 
 
@@ -67,10 +67,9 @@ def compare(found, wanted):
     assert np.array_equal(found["bonds"], wanted["bonds"])
 
 
-@pytest.mark.parametrize("records", ["none", "narrow"])  # "words": test_records.py
-def test_other_ways_to_read_neighbours_give_the_same(emulated, records, tmp_path):
-    """"none" is what GPUs of other makers do; "narrow" rounds places to 2e-6 supports, which only changes velocities more."""
-    run(emulated, tmp_path, str(HERE / "gpu_steps.py"), "cuda", str(tmp_path), "pbf:", records=records)
+def test_neighbours_read_number_by_number_give_the_same(emulated, tmp_path):
+    """What GPUs of other makers do."""
+    run(emulated, tmp_path, str(HERE / "gpu_steps.py"), "cuda", str(tmp_path), "pbf:", records="none")
     compare(np.load(tmp_path / "pbf_.npz"), of_a_cpu("pbf"))
 
 
@@ -82,7 +81,7 @@ def test_steps_are_those_of_a_cpu(emulated, method, tmp_path):
     wanted = of_a_cpu(method)
     for variant in METHODS[method]:
         found = np.load(tmp_path / f"{method}_{variant}.npz")
-        compare(found, of_a_cpu(method, variant) if variant == "shape_matching" else wanted)
+        compare(found, of_a_cpu(method, variant) if variant in ("shape_matching", "small") else wanted)
         assert bool(found["torn"]) == (variant == "torn")
         assert len(np.unique(found["listed"])) == len(found["listed"])  # nobody twice
         assert (len(found["listed"]) > 0) == (method in ("pbf", "dcpbd"))
@@ -91,6 +90,42 @@ def test_steps_are_those_of_a_cpu(emulated, method, tmp_path):
     texts = [file.read_text(encoding="utf-8", errors="replace") for file in sorted(tmp_path.glob("[0-9]*.ptx"))]
     first = next(text for text in texts if re.search(r"\.entry _?whole_step", text))
     assert first.count(".entry") > 10 and "ld.global.v4.b32" in first
+
+
+@pytest.mark.parametrize("scene", SEVERAL)
+def test_steps_of_several_materials_are_those_of_a_cpu(emulated, scene, tmp_path):
+    """At a fifth of a millimetre."""
+    run(emulated, tmp_path, str(HERE / "gpu_steps.py"), "cuda", str(tmp_path), f"{scene}:")
+    compare(np.load(tmp_path / f"{scene}_.npz"), of_a_cpu(scene))
+
+
+SQUARED = """
+import sys
+
+import gpu_steps
+
+if sys.argv[1] == "faulty":  # as once: what is squared is 14/h⁵, and 0 times the overflow of those who fill up a fetch is NaN
+    gpu_steps.with_fault(
+        "viscoil.constraints.density", "squares += slope * slope * q2",
+        "squares += spiky_gradient(d.dot(d), h) * spiky_gradient(d.dot(d), h) * d.dot(d) * (h * h * h * h) * (h * h * h * h)",
+    )
+gpu_steps.compile_in_a_hurry()
+from viscoil.validation import scale
+from viscoil.validation.case import Trial
+from viscoil.validation.features import FEATURES
+
+for check in scale.compared(Trial(True, "cuda"), FEATURES["pbf_drop"]):
+    print("ok" if check.ok else "failed", check.measured, check.quantity)
+"""
+
+
+@pytest.mark.parametrize("density", ["right", "faulty"])
+def test_numbers_beyond_floats_are_noticed(emulated, density, tmp_path):
+    """Sizes agree on a GPU as well, and did not when density sums left the range of float32 at small spacings."""
+    (tmp_path / "squared.py").write_text(SQUARED)
+    done = run(emulated, tmp_path, str(tmp_path / "squared.py"), density)
+    words = [line.split()[0] for line in done.stdout.splitlines()]
+    assert words == ["ok", "ok"] if density == "right" else "failed" in words, done.stdout
 
 
 LOST = """
@@ -119,42 +154,6 @@ def test_what_touches_memory_that_it_has_not_is_named(emulated, tmp_path):
     assert re.search(r"fill_\w+ touched 0x\w+, 4096 bytes from the begin of an array of 4096 bytes", done.stderr), done.stderr
 
 
-ALONE = """
-import quadrants as qd
-from viscoil import backend
-from viscoil.constraints import staying
-from viscoil.errors import DeviceError
-from viscoil.particles import Floats, Ints, allocate_array
-from viscoil.transfer import read
-
-backend.start("cuda")
-
-@qd.kernel(graph=True)
-def rounds(x: Ints, gate: Ints, launched: qd.Template, expected: qd.Template):
-    staying.reset_gate(gate)
-    qd.loop_config(block_dim=qd.static(staying.block_that_stays()))
-    for thread in range(qd.static(staying.threads_of(launched))):
-        for turn in range(5):
-            qd.atomic_add(x[turn], 1)
-            staying.wait_for_all(gate, expected)
-            if x[turn] != qd.static(staying.threads_of(launched)):
-                x[5] = 1 + turn
-
-gate, x = staying.allocate_gate(), allocate_array(qd.i32, 6)
-rounds(x, gate, 3, 3)
-assert read(x).tolist() == [3 * 512] * 5 + [0], "whoever goes on sees what all have done"
-staying.check(gate)
-staying.PATIENCE = 2000
-rounds(x, gate, 3, 4)
-try:
-    staying.check(gate)
-except DeviceError as error:
-    print("waited in vain:", error)
-staying.check(gate)
-"""
-
-
-def test_threads_that_stay_wait_for_each_other_but_not_forever(emulated, tmp_path):
-    (tmp_path / "alone.py").write_text(ALONE)
-    done = run(emulated, tmp_path, str(tmp_path / "alone.py"))
-    assert "waited in vain: VISCOIL_STAYING" in done.stdout
+def test_a_lost_sum_stays_lost(emulated, tmp_path):
+    """On a GPU the smaller of NaN and 0 is 0: clamps would hide what went wrong."""
+    run(emulated, tmp_path, str(HERE / "lost_sums.py"), "cuda")

@@ -52,3 +52,20 @@ def test_plot_leaves_pyplot_alone(tmp_path):
     before = "matplotlib.pyplot" in sys.modules
     plot_run(make_run(tmp_path / "run", 2, particles=5), tmp_path / "plot.png")
     assert ("matplotlib.pyplot" in sys.modules) == before
+
+
+def test_means_of_nobody_leave_a_gap(tmp_path):
+    """Where no particle is inside the fluid there is no mean: an empty field in the table, no curve in the picture."""
+    nothing = float("nan")
+    rows = {"density_max": 1.2, "particles": 5, "kinetic_energy": 1.0}
+    late = make_run(tmp_path / "late", 20, density_mean=lambda i: nothing if i < 10 else 1.0, **rows)
+    lines = (late.path / "metrics.csv").read_text().splitlines()
+    assert "nan" not in "".join(lines).lower() and lines[1].split(",")[2] == "" and lines[-1].split(",")[2] == "1.0"
+    found = late.metrics()["density_mean"]
+    assert np.isnan(found[:10]).all() and (found[10:] == 1).all()
+    blue = {}
+    for name, run in (("late", late), ("whole", make_run(tmp_path / "whole", 20, density_mean=1.0, **rows))):
+        image = np.asarray(Image.open(plot_run(run, tmp_path / f"{name}.png")).convert("RGB")).astype(int)
+        panel = image[: len(image) // 2, : image.shape[1] // 2]  # density is the first of four
+        blue[name] = (np.abs(panel - [0x2A, 0x6F, 0xBB]).sum(axis=2) < 30).any(axis=0).sum()  # columns with some of the curve
+    assert 0.4 * blue["whole"] < blue["late"] < 0.6 * blue["whole"], "half of it is not there"

@@ -351,6 +351,27 @@ def test_bad_toml(text, place, tmp_path):
     assert f"{path}{place}not valid TOML" in str(complaint(path))
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("spacing = 20 ms", '. A value with a unit is text: "20 ms"'), ("x = { a = 8 mm, b = 1 }", 'text: "8 mm"'),
+     ("x = 0.5 Pa s", 'text: "0.5 Pa s"'), ('x = "8 mm" y # 5 mm', ""), ("x = 3 minutes", "")],
+)  # fmt: skip
+def test_a_number_with_a_unit_wants_quotes(text, hint, tmp_path):
+    message = str(complaint(scene_file(tmp_path, text)))
+    assert "not valid TOML" in message and message.endswith(hint)
+    assert hint or "with a unit" not in message
+
+
+def test_single_brackets_where_there_may_be_several(tmp_path):
+    message = str(complaint(scene_file(tmp_path, 'spacing = 0.1\n[solid]\nshape = { type = "plane" }')))
+    assert "solid: expected a list of tables, each under [[solid]] in double brackets; got a table" in message
+
+
+def test_a_method_alone_where_a_table_is_wanted(tmp_path):
+    message = str(complaint(scene_file(tmp_path, 'spacing = 0.1\nsolver = "dcpdb"')))
+    assert 'expected a table with a method, e.g. solver = { method = "dcpbd" }; got "dcpdb"' in message
+
+
 def test_unreadably_nested(tmp_path):
     error = complaint(scene_file(tmp_path, "a = " + "[" * 100_000))
     assert "scene.toml" in str(error)
@@ -394,6 +415,22 @@ def test_wrong_override_from_python(tmp_path):
 def test_wrong_profile_item(tmp_path):
     path = scene_file(tmp_path, GOOD + "fluid.4.jitter = 0.1\n")
     assert "profiles.paper.fluid.4: no item 4 in fluid" in str(complaint(path, quality="paper"))
+
+
+@pytest.mark.parametrize(
+    ("base", "more", "part"),
+    [
+        ('"papper"', "[profiles.paper]", 'Did you mean "paper"?'),
+        ("3", "[profiles.paper]", 'no other profile called 3. Expected one of: paper'),
+        ('"paper"', '[profiles.paper]\nextends = "published"', 'no other profile called "published". Expected no extends'),
+        ('"published"', "", "there is none"),
+    ],
+)  # fmt: skip
+def test_a_profile_extends_another_one(base, more, part, tmp_path):
+    text = GOOD[: GOOD.index("[profiles")] + f"[profiles.published]\nextends = {base}\n{more}\n"
+    error = complaint(scene_file(tmp_path, text), quality="published")
+    assert ".extends: no other profile" in str(error) and part in str(error)
+    assert error.key.startswith("profiles.") and error.key.endswith(".extends")
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------

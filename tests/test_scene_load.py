@@ -93,6 +93,10 @@ fluid.0.jitter = 0.2
 
 [profiles.other]
 fluid = [{ material = "water", shape = { type = "bear", height = 0.5 } }]
+
+[profiles.longer]
+extends = "fine"
+time.frames = 40
 """
 
 
@@ -117,7 +121,7 @@ def test_file_becomes_a_scene_in_si_units(file):
     assert scene.end_time == pytest.approx(0.24)
 
 
-@pytest.mark.parametrize("quality", ["quick", "fine", "other"])
+@pytest.mark.parametrize("quality", ["quick", "fine", "other", "longer"])
 def test_a_written_scene_loads_to_the_same_scene(file, tmp_path, quality):
     scene = load(file, quality=quality)
     written = tmp_path / "as_run.toml"
@@ -146,13 +150,15 @@ def test_a_material_that_lost_a_preset_value_keeps_losing_it(file, tmp_path):
 
 
 def test_profiles_change_tables_items_and_lists(file):
-    assert profiles(file) == ["quick", "fine", "other"]
+    assert profiles(file) == ["quick", "fine", "other", "longer"]
     fine = load(file, quality="fine")
     assert fine.spacing == pytest.approx(0.01) and fine.quality == "fine"
     assert fine.time.frames == 20 and fine.time.cfl == 0.4
     assert fine.solver.iterations == 9
     assert fine.fluid[0].jitter == 0.2 and fine.fluid[0].seed == 3
     assert [type(f.shape) for f in load(file, quality="other").fluid] == [Bear]
+    longer = load(file, quality="longer")
+    assert (longer.spacing, longer.solver.iterations, longer.time.frames) == (fine.spacing, 9, 40), "as fine, but for the time"
 
 
 def test_order_is_file_profile_overrides(file):

@@ -1,6 +1,7 @@
 """Numbers with units."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -42,10 +43,29 @@ from viscoil.units import Count, Quantity, Vector
         ("rate squared", "270 1/s²", 270.0),
         ("rate squared", "2.5e2 1/s^2", 250.0),
         ("per length", "0.05 1/cm", 5.0),
+        ("time", "1/30 s", 1 / 30),
+        ("time", "1/24s", 1 / 24),
+        ("time", "-1 / 2.5 ms", -0.0004),
+        ("length", "3/2 mm", 0.0015),
+        ("rate", "1/2 1/s", 0.5),
+        ("rate", "30 1 / s", 30.0),
     ],
 )
 def test_text_becomes_si(kind, text, value):
     assert Quantity(kind)(text) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(("kind", "text", "message"), [
+    ("time", "1/30", 'got the text "1/30": write "1/30 s"'),
+    ("number", "1/4", 'got the text "1/4": write 0.25'),
+    ("time", "1/0 s", "divides by zero"),
+    ("length", "1/3 s", "s is a unit of time"),
+    ("rate", "5/s", 'unknown unit "/s"'),
+    ("time", "1/30/2 s", 'unknown unit "/2 s"'),
+])  # fmt: skip
+def test_fractions_that_cannot_be_read(kind, text, message):
+    with pytest.raises(Exception, match=re.escape(message)):
+        Quantity(kind)(text)
 
 
 def test_ambiguous_case_is_not_guessed():

@@ -5,6 +5,8 @@ import pytest
 
 from kit import box_scene
 from viscoil.errors import SceneError, SimulationFailed
+from viscoil.io.run import Run
+from viscoil.scene.load import load
 from viscoil.scene.parts import Emitter, Fluid, Sink, Solid
 from viscoil.simulate import HALVINGS, Simulation
 
@@ -125,6 +127,50 @@ def test_metrics_agree_with_the_frame(busy):
     assert m["centre_of_mass_x"] == pytest.approx((mass * x[:, 0]).sum() / mass.sum(), rel=1e-6)
     assert m["steps"] == 4 and m["retries"] == 0 and m["frame"] == 6
     assert any(key.startswith("seconds_") for key in m)
+
+
+def test_nobody_has_no_mean():
+    """Means and extremes of no particles are NaN, sums are zero; a single particle is nowhere inside the fluid."""
+    late = {"material": "water", "shape": BALL, "position": (0.1, 0.3, 0.1), "start": 0.02, "speed": 1.0}
+    scene = box_scene(D, fluid=[], emitter=[late])
+    empty = Simulation(scene, "cpu").metrics()
+    gaps = {name for name, value in empty.items() if value != value}
+    middle = {f"centre_of_mass_{axis}" for axis in "xyz"} | {f"extent_{axis}" for axis in "xyz"}
+    assert gaps == middle | {"density_mean", "density_max", "compression", "speed_max", "height", "front_x"}
+    assert empty["particles"] == 0 and empty["kinetic_energy"] == 0 and empty["momentum_y"] == 0
+    few = Simulation(box_scene(D, (2, 2, 2)), "cpu").metrics()
+    assert {name for name, value in few.items() if value != value} == {"density_mean"}, "all are at the surface"
+
+
+def test_scenes_may_be_given_by_name_path_or_tables(tmp_path):
+    scene = box_scene(D)
+    (path := tmp_path / "box.toml").write_text(scene.to_toml())
+    for given in (scene, path, str(path), scene.to_dict()):
+        assert Simulation(given, "cpu").particles == 216
+    assert Simulation("dam_break", "cpu").scene.title == load("dam_break").title
+    with pytest.raises(SceneError, match='Did you mean "dam_break"'):
+        Simulation("dam_brake")
+    with pytest.raises(TypeError, match=r'expected a Scene, the name of a shipped scene \("dam_break"\).*got 5'):
+        Simulation(5)
+
+
+def test_one_line_says_what_it_is(tmp_path):
+    sim = Simulation(box_scene(D, title="Bath"), "cpu")
+    *_, frame = sim.frames(2)
+    assert repr(sim) == '<Simulation "Bath": pbf, 216 particles, frame 2 of 4 at 0.032 s, step 8>'
+    fields = "position, velocity, id, material, density"
+    assert repr(frame) == f'<Frame 2 of "Bath": 216 particles at 0.032 s, step 8; {fields}>'
+    kinds = "1 fluid, 1 solid"
+    assert repr(sim.scene) == str(sim.scene) == f'<Scene "Bath": pbf, spacing 0.05 m, 0.064 s in 4 frames; {kinds}>'
+    with Run.create(tmp_path / "run", sim.scene) as run:
+        assert repr(run) == f'<Run {run.path}: "Bath", pbf, no frames yet, running>'
+        run.write_frame(frame)
+        run.write_metrics(sim.metrics())
+        run.set_status("finished")
+        assert repr(run) == f'<Run {run.path}: "Bath", pbf, 216 particles, 1 frame to 0.032 s, finished>'
+    untitled = box_scene(D)
+    assert repr(untitled).startswith("<Scene: pbf, ") and repr(Simulation(untitled, "cpu")).startswith("<Simulation: pbf, ")
+    assert repr(Run(tmp_path / "nothing")) == f"<Run {tmp_path / 'nothing'}: no run yet>"
 
 
 def test_things_said_once(busy):

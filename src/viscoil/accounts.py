@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
+from viscoil.constraints.stress import StressField
 from viscoil.constraints.walls import walls_kernel
-from viscoil.measure import Measure
+from viscoil.measure import Measure, mean
 from viscoil.particles import FIELDS, Floats, Particles, allocate_array, kind_name
 from viscoil.sph.operators import density_kernel
 from viscoil.sph.volume import VolumeEstimate
@@ -34,11 +35,15 @@ class Accounts:
         self._wall, self._wall_gradient = (world.spare[kind_name(FIELDS[name])] for name in ("volume", "velocity"))
         self._totals = Measure(capacity)
         self._volume: VolumeEstimate | None = None  # made when it is asked for
+        self._stress: StressField | None = None  # the same
         self._rest = allocate_array(qd.f32, len(rest_densities))
         write(self._rest, rest_densities)
 
     def row(self) -> dict[str, Any]:
-        """Densities and the numbers of the present moment; also brings cells into order for the next frame."""
+        """Densities and the numbers of the present moment, NaN for means and extremes of no particles.
+
+        Also brings cells into order for the next frame.
+        """
         world = self._world
         world.fit_cells()
         if world.solids.bodies:  # where they are, not where the fluid's last iteration saw them
@@ -53,6 +58,11 @@ class Accounts:
             _store_density(world.particles, world.count, self._rest, self._ratio)
         return self._fluid() | self._bodies() | self._volumes()
 
+    def stress(self, materials: list[Any], dt: float) -> np.ndarray:
+        """Extra stress of all particles (n, 3, 3) [Pa], in array order; ``dt``: length of the last step [s]."""
+        self._stress = self._stress or StressField(self._world.capacity)
+        return self._stress.find(self._world, materials, dt)
+
     def _find_walls(self, places: Any) -> None:
         """Density of the walls where particles are, or would be, at ``places``."""
         world = self._world
@@ -66,18 +76,17 @@ class Accounts:
         total = self._totals.totals(world, self._ratio, self._rest, FULL * world.lattice.neighbors)
         low = np.array([-total[f"minus_low_{axis}"] for axis in "xyz"])
         high = np.array([total[f"high_{axis}"] for axis in "xyz"])
-        fluid, inside, mass = max(total["particles"], 1.0), max(total["inside"], 1.0), total["mass"] or 1.0
         return {
             "particles": int(total["particles"]),
-            "density_mean": total["ratio_inside"] / inside,
+            "density_mean": mean(total["ratio_inside"], total["inside"]),
             "density_max": total["ratio"],
-            "compression": total["excess"] / fluid,
+            "compression": mean(total["excess"], total["particles"]),
             "kinetic_energy": total["energy"],
             **{f"momentum_{axis}": total[f"momentum_{axis}"] for axis in "xyz"},
             "speed_max": total["speed"],
             "height": total[f"high_{self._up}"],
             "front_x": total["high_x"],
-            **{f"centre_of_mass_{axis}": total[f"moment_{axis}"] / mass for axis in "xyz"},
+            **{f"centre_of_mass_{axis}": mean(total[f"moment_{axis}"], total["mass"]) for axis in "xyz"},
             **{f"extent_{axis}": float(e) for axis, e in zip("xyz", high - low, strict=True)},
         }
 

@@ -18,6 +18,7 @@ from quadrants.lang import impl
 
 from viscoil import cache, compiler
 from viscoil.errors import DeviceError
+from viscoil.turns import turn
 
 # Vulkan is never chosen by itself: a software rasteriser answers to that name too, and is slower than the CPU.
 AUTOMATIC = ("cuda", "amdgpu", "metal")
@@ -101,14 +102,6 @@ def _thread_count(threads: int | None) -> int:
     return threads
 
 
-def _blocks() -> int | None:
-    """Blocks of threads per multiprocessor that all loops of a GPU are launched with, if VISCOIL_BLOCKS says so."""
-    asked = os.environ.get("VISCOIL_BLOCKS", "").strip()
-    if asked and (not asked.isdecimal() or not 1 <= int(asked) <= 64):
-        raise DeviceError(f"VISCOIL_BLOCKS: expected a whole number from 1 to 64; got '{asked}'")
-    return int(asked) if asked else None
-
-
 def _multiprocessors(name: str) -> int:
     """Of a CUDA device; 0 where that cannot be told."""
     if name != "cuda":
@@ -130,9 +123,10 @@ def _grid(multiprocessors: int) -> dict[str, int]:
     Sixteen per multiprocessor fill it. Left alone it would be 64, and an empty loop then takes 7.7 µs instead of 3.1 on an
     H200: in small scenes that is all there is (see also :func:`small_launches`).
     """
-    return {"saturating_grid_dim": (_blocks() or BLOCKS) * multiprocessors} if multiprocessors else {}
+    return {"saturating_grid_dim": BLOCKS * multiprocessors} if multiprocessors else {}
 
 
+@turn
 def start(device: str = "auto", threads: int | None = None, profiled: bool = False) -> Backend:
     """Starts the compiler on ``device``; later calls return what runs, and refuse a change of device.
 
@@ -175,6 +169,17 @@ def start(device: str = "auto", threads: int | None = None, profiled: bool = Fal
     return _current
 
 
+def _after_fork() -> None:
+    """In a copy of the process whoever had the turn is gone, and so are the threads that the device's end would wait for."""
+    turn.renew(forked=_current is not None)
+    if _current is not None:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(impl.get_runtime().prog))  # so that it never ends here
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def keep_kernels(wait: bool = False) -> bool:
     """Writes newly compiled kernels to the cache now instead of at the end of the process; True when there were some.
 
@@ -211,7 +216,7 @@ def small_launches(wanted: bool) -> Iterator[None]:
     apart (sph/depth.py: FEW)."""
     config = impl.current_cfg()
     before = config.saturating_grid_dim
-    if wanted and current().device == "cuda" and _blocks() is None:
+    if wanted and current().device == "cuda":
         config.saturating_grid_dim = before * FEW_BLOCKS // BLOCKS
     try:
         yield

@@ -17,6 +17,8 @@ from typing import Any
 
 from quadrants.lang import _func_base, _kernel_impl_dataclass, _ndarray, impl, kernel_impl, matrix
 
+from viscoil.turns import turn
+
 kernel = import_module("quadrants.lang.kernel")  # the name of the module is also that of a function
 
 WORTH_SAVING = 2.0  # seconds of compiling after which saving is worth its tenth of a second
@@ -140,6 +142,18 @@ def _count() -> None:
     kernel.Kernel._try_load_fastcache = load
 
 
+def _launch_in_turn() -> None:
+    """Compiling and launching a kernel change its tables: one thread at a time does (turns.py)."""
+    launch = kernel.Kernel.__call__
+
+    def launch_in_turn(self: Any, *arguments: Any, **named: Any) -> Any:
+        with turn:
+            return launch(self, *arguments, **named)
+
+    kernel.Kernel.__call__ = launch_in_turn
+
+
+@turn
 def save(wait: bool = False) -> bool:
     """Writes what was compiled so far to the cache, if it is worth it; True when something is being written.
 
@@ -177,4 +191,5 @@ _remember_sources()
 _wrap_once()
 _flatten_in_place()
 _forget_callers()
+_launch_in_turn()
 _count()

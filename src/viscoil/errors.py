@@ -63,6 +63,11 @@ class SurfaceFailed(ViscoilError):
     exit_code = 1
 
 
+def install_command(extra: str) -> str:
+    """How to get an extra of pyproject.toml: from a clone, as viscoil itself is installed."""
+    return f'pip install ".[{extra}]" (in the folder viscoil was cloned into)'
+
+
 class MissingExtra(ViscoilError):
     """Something optional was asked for and its package is not installed."""
 
@@ -70,7 +75,7 @@ class MissingExtra(ViscoilError):
 
     def __init__(self, package: str, extra: str, purpose: str, reason: str = "") -> None:
         why = f"{package} cannot be loaded ({' '.join(reason.split())})" if reason else f"{package} is not installed"
-        wanted = f'"viscoil[{extra}]"' if extra else f"{package}-core"
-        super().__init__(f"{why}; it is needed {purpose}. Install it with: pip install {wanted}")
+        how = f"Install it with: {install_command(extra)}" if extra else f"Install it with: pip install {package}-core"
+        super().__init__(f"{why}; it is needed {purpose}. {how}")
         self.package = package
         self.extra = extra

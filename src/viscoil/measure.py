@@ -4,6 +4,7 @@ Every 256 particles make one row of partial results; the host adds the rows in d
 threads, and a frame of a million particles sends a few hundred kilobytes instead of its arrays.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,11 @@ def _totals(
             rows[chunk * 20 + 12 + k] = e[k]
 
 
+def mean(total: float, members: float) -> float:
+    """Their mean; NaN, which tables leave empty, where there are no members."""
+    return total / members if members else math.nan
+
+
 class Measure:
     """Scratch for summing up worlds of up to ``capacity`` particles."""
 
@@ -83,15 +89,18 @@ class Measure:
         return corners[0::2].min(0), corners[1::2].max(0)
 
     def totals(self, world: Any, ratio: Any, rest: Any, full: float) -> dict[str, float]:
-        """SUMS and EXTREMES of the fluid; zeros where there is none. ratio: ρ/ρ₀, rest: ρ₀ by material, on the device."""
+        """SUMS and EXTREMES of the fluid; of no particles sums are 0 and extremes NaN.
+
+        ratio: ρ/ρ₀, rest: ρ₀ by material, on the device.
+        """
         chunks = (world.count + CHUNK - 1) // CHUNK
         if chunks == 0:
-            return dict.fromkeys((*SUMS, *EXTREMES), 0.0)
+            return dict.fromkeys(SUMS, 0.0) | dict.fromkeys(EXTREMES, math.nan)
         _totals(
             world.particles, world.count, ratio, world.neighbors.list.count, rest, world.spacing**3, full, self._rows
         )
         rows = read(self._rows, chunks * WIDTH).reshape(chunks, WIDTH)
         sums = rows[:, : len(SUMS)].sum(0, dtype=float)
         most = rows[:, len(SUMS) :].max(0).astype(float)
-        most[most <= NOTHING] = 0.0
+        most[most <= NOTHING] = math.nan
         return dict(zip((*SUMS, *EXTREMES), (*sums.tolist(), *most.tolist()), strict=True))

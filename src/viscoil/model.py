@@ -4,6 +4,7 @@ A ``Model`` forbids unknown keys, checks assignments, and raises ``SceneError`` 
 value came from a file, from ``--set`` or from Python.
 """
 
+import re
 import types
 from collections.abc import Iterator
 from typing import Any, Literal, Self, Union, get_args, get_origin
@@ -221,6 +222,8 @@ def _problem(model: type[BaseModel], item: Any) -> Problem:
         expected = f"a list with at least {context['min_length']} item"
     elif kind in _TYPES:
         expected = expected or _TYPES[kind]
+        if kind == "list_type" and isinstance(value, dict) and models_in(field.annotation):  # [emitter] for [[emitter]]
+            expected += f", each under [[{re.sub(r'[.][0-9]+', '', key)}]] in double brackets"
     elif kind == "frozen_field":
         return Problem(key, "cannot be changed after the scene was made; give it to load() or Scene(...) instead")
     elif kind == "viscoil":

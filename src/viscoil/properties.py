@@ -41,25 +41,25 @@ class Change(Model):
     time: Time
     """moment [s]"""
     viscosity: Viscosity | None = None
-    """[Pa s]; like all that follow: left out, as in the keyframe before"""
+    """η [Pa s]; like all that follow: left out, as in the keyframe before"""
     relaxation_time: RelaxationTime | None = None
-    """[s]"""
+    """λ [s]"""
     modulus: Modulus | None = None
-    """[Pa]"""
+    """G [Pa]"""
     solvent_viscosity: SolventViscosity | None = None
-    """[Pa s]"""
+    """η_s [Pa s]"""
     yield_strain: YieldStrain | None = None
-    """[1]"""
+    """strain from which it flows [1]"""
     mobility: Mobility | None = None
-    """[1]"""
+    """α of Giesekus [1]"""
     extensibility: Extensibility | None = None
-    """[1]"""
+    """b of FENE-P [1]"""
     surface_tension: SurfaceTension | None = None
-    """[N/m]"""
+    """against air [N/m]"""
     friction: Friction | None = None
-    """[1]"""
+    """Coulomb coefficient at solids [1]"""
     stickiness: Stickiness | None = None
-    """0 to 1"""
+    """how strongly it clings to solids, 0 to 1"""
 
 
 CHANGING = tuple(name for name in Change.model_fields if name != "time")

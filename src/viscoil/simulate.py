@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import quadrants as qd
 
-from viscoil import backend, native, restart
+from viscoil import backend, native, quantities, restart
 from viscoil.accounts import Accounts
 from viscoil.controls import apply_all, only_properties
-from viscoil.errors import SimulationFailed, ViscoilError
+from viscoil.errors import ViscoilError
+from viscoil.failure import failure_report
 from viscoil.io.frame import Frame
 from viscoil.particles import Ints, Particles, allocate_array
 from viscoil.properties import changed_names
 from viscoil.scene.build import Built
+from viscoil.scene.load import as_scene
 from viscoil.solids.drag import as_matrix, limits, named
 from viscoil.solids.sdf import Parts, Solids, distance
 from viscoil.steps.integrate import lead
@@ -40,11 +42,12 @@ def _mark_sunk(p: Particles, n: qd.i32, sink: qd.i32, solids: Solids, parts: Par
 class Simulation:
     """A scene being simulated.
 
-    >>> sim = Simulation(load("dam_break"))
+    >>> sim = Simulation("dam_break")
     >>> for frame in sim.frames(10):
     ...     print(frame.time, frame["position"].max())
     """
 
+    @backend.turn
     def __init__(
         self,
         scene: Any,
@@ -52,7 +55,8 @@ class Simulation:
         threads: int | None = None,
         callback: Callable[["Simulation"], None] | None = None,
     ):
-        """callback: called after every step with the simulation."""
+        """scene: a Scene, or what :func:`viscoil.load` takes; callback: called after every step with the simulation."""
+        scene = as_scene(scene)
         backend.start(device, threads)
         scene.check()
         scene.check_size()
@@ -87,6 +91,7 @@ class Simulation:
         self.notes += [note for note in dict.fromkeys([*self._built.notes, *self.solver.notes]) if note not in self.notes]
 
     # --- changes between steps ---------------------------------------------------------------------------------------
+    @backend.turn
     def update(self, changes: dict[str, Any] | None = None) -> None:
         """Takes over everything that was changed in :attr:`scene` since the last step, and these ``changes`` first.
 
@@ -112,6 +117,7 @@ class Simulation:
             raise
         self._read_scene()
 
+    @backend.turn
     def add_fluid(self, fluid: Any) -> None:
         """Fills one more :class:`Fluid` into the running simulation, as it would have been at the start."""
         number = len(self.scene.fluid)
@@ -142,6 +148,11 @@ class Simulation:
         place, flow = (None if values is None else np.asarray(values, float) for values in (position, direction))
         return self.nozzles[index].drag(flow, place, self.world.time, over, limits(self.scene))
 
+    def __repr__(self) -> str:
+        frame = f"frame {self.frame_index} of {self.scene.time.frames} at {self.time:.6g} s, step {self.step_count}"
+        title = f' "{self.scene.title}"' if self.scene.title else ""
+        return f'<Simulation{title}: {self.scene.method}, {self.particles} particles, {frame}>'
+
     # --- what users look at ------------------------------------------------------------------------------------------
     @property
     def time(self) -> float:
@@ -162,6 +173,7 @@ class Simulation:
         """Numbers of the last finished frame."""
         return dict(self._metrics)
 
+    @backend.turn
     def frame(self, fields: Iterable[str] | None = None, by_id: bool = True) -> Frame:
         """A host copy of the fluid as it is now, with ``fields`` besides the usual ones (default: the scene's).
 
@@ -171,7 +183,7 @@ class Simulation:
         order = world.fluid_order() if by_id else world.fluid_rows()
         wanted = ["position", "velocity", *(["id"] if by_id else []), "material"]
         wanted += scene.output.fields if fields is None else fields
-        fields = {name: world.get(name)[order] for name in dict.fromkeys(wanted)}
+        fields = {name: quantities.values(self, name)[order] for name in dict.fromkeys(wanted)}
         materials = [
             {"name": name, "colour": list(m.colour), "density": m.density, "look": m.look}
             | {key: getattr(m, key) for key in changed_names(self._built.materials[name].changes)}
@@ -194,8 +206,12 @@ class Simulation:
             )
         return Frame(
             index=self.frame_index, time=world.time, step=world.steps, fields=fields, spacing=scene.spacing, up=scene.up,
-            materials=materials, solids=solids, title=scene.title,
+            materials=materials, solids=solids, title=scene.title, more=quantities.later(self) if by_id else None,
         )  # fmt: skip
+
+    def quantities(self) -> dict[str, str]:
+        """Names and units of the quantities that frames can carry."""
+        return quantities.units(self.solver)
 
     # --- going on ----------------------------------------------------------------------------------------------------
     def frames(self, count: int | None = None) -> Iterator[Frame]:
@@ -214,6 +230,8 @@ class Simulation:
         end = (self.frame_index + 1) * self.scene.time.frame_time
         dt, _ = self._next_step(end - self.world.time)
         self._advance(dt, 1)
+        if self.callback:
+            self.callback(self)
         if self.world.time >= end - 1e-9 * self.scene.time.frame_time:
             self._finish_frame(0.0)
         return {"dt": dt, "time": self.world.time, "speed_max": self._largest_speed}
@@ -225,8 +243,11 @@ class Simulation:
         while self.world.time < end - 1e-9 * self.scene.time.frame_time:
             dt, steps = self._next_step(end - self.world.time)
             self._advance(dt, steps)
+            if self.callback:
+                self.callback(self)
         self._finish_frame(perf_counter() - begin)
 
+    @backend.turn
     def _finish_frame(self, seconds: float) -> None:
         self.frame_index += 1
         self._started = True
@@ -278,6 +299,7 @@ class Simulation:
         return max(1, math.ceil(min((due - self.world.time) / dt, 1e6) - 1e-6))
 
     # --- one or more steps, safely -----------------------------------------------------------------------------------
+    @backend.turn
     def _advance(self, dt: float, steps: int) -> None:
         """``steps`` steps of ``dt``; shorter ones where the state explodes, more room where it is short."""
         world = self.world
@@ -306,7 +328,7 @@ class Simulation:
             self._retries += 1
             parts *= 2
             if parts > 2**HALVINGS:
-                raise self._obituary(bad, dt)
+                raise failure_report(self.world, self._largest_speed, bad, dt, 2**HALVINGS)
         self._largest_speed = speed
         self._last_dt = dt / parts
         self._steps_in_frame += steps * parts
@@ -353,8 +375,6 @@ class Simulation:
         world.solids.settle(world.time)
         for nozzle in self.nozzles:
             nozzle.settle(world.time)
-        if self.callback:
-            self.callback(self)
 
     def _release(self) -> None:
         """Lets the nozzles emit, and particle solids appear, up to now."""
@@ -399,8 +419,9 @@ class Simulation:
         text = "particles move more than one support radius per step"
         if moved > 1 and not any(text in note for note in self.notes):
             self.notes.append(
-                f"t = {self.world.time:.4g} s: {text} ({moved:.2g} h at {self._largest_speed:.3g} m/s); walls still hold "
-                "(paths are traced), but neighbours can pass through each other: shorter steps are better"
+                f"t = {self.world.time:.4g} s: {text} ({moved:.2g} of it at {self._largest_speed:.3g} m/s); walls still "
+                "hold (paths are traced), but neighbours can pass through each other: shorter steps are better, e.g. "
+                "time.cfl = 0.4 instead of a fixed step"
             )
         if self.world.solids.moving:
             turn = self.world.solids.motion(self.world.time - dt, self.world.time, 1)[1] * dt
@@ -411,28 +432,17 @@ class Simulation:
                     "expected shorter steps"
                 )
 
-    def _obituary(self, particle: int, dt: float) -> SimulationFailed:
-        where = np.nonzero(self.world.get("id") == particle)[0]
-        place = self.world.get("position")[where[0]] if len(where) else np.full(3, np.nan)
-        speed = self._largest_speed
-        cause = "particles started too close together or inside a solid"
-        if speed * dt > self.world.support:
-            cause = f"the time step is too long for speeds of {speed:.3g} m/s: nothing should move farther than h per step"
-        elif self.world.steps > 10:
-            cause = "a solid moves through the fluid too fast or squeezes it, or the time step is too long"
-        return SimulationFailed(
-            f"the simulation exploded at t = {self.world.time:.6g} s (step {self.world.steps}): particle {particle} near "
-            f"({place[0]:.4g}, {place[1]:.4g}, {place[2]:.4g}) m left all bounds, and {2**HALVINGS} times shorter steps "
-            f"did not help. Likely cause: {cause}. Every finished frame is kept.",
-            time=self.world.time, particle=particle, cause=cause,
-        )  # fmt: skip
-
     def _open_accounts(self) -> None:
         wanted = self.scene.output.volume
         if wanted == "auto":
             wanted = "estimate" if self.solver.measures_volume else "none"
         densities = [m.density for m in self._built.materials.values()]
         self._accounts = Accounts(self.world, densities, self.scene.up, wanted)
+
+    @backend.turn
+    def stress(self) -> np.ndarray:
+        """Extra stress of all particles (n, 3, 3) [Pa] as they are now, in array order; of methods that have one."""
+        return self._accounts.stress(list(self._built.present().values()), self._last_dt)
 
     # --- measuring ---------------------------------------------------------------------------------------------------
     def _measure(self, seconds: float) -> None:
@@ -471,10 +481,12 @@ class Simulation:
             )
         return native.use(not by_kernels)
 
+    @backend.turn
     def state(self) -> dict[str, Any]:
         """Everything a restart needs, at a frame boundary: a resumed run then has the same bits."""
         return restart.state_of(self)
 
+    @backend.turn
     def restore(self, state: dict[str, Any]) -> None:
         """Continues from what :meth:`state` returned for the same scene."""
         restart.restore(self, state)

@@ -78,7 +78,9 @@ KINDS: dict[str, Kind] = {
     "per length": Kind("an inverse length", "inverse lengths", "1/m", '5 or "0.05 1/cm"', {"1/m": 1.0, "1/cm": 100.0}),
 }
 
-_NUMBER_AND_UNIT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+# "5 mm", "1/30 s"; the divisor of a fraction ends where a space or a letter begins, and "1 1/s" and "1/s" have none.
+_NUMBER_AND_UNIT = re.compile(rf"\s*([+-]?{_NUMBER})(?:\s*/\s*({_NUMBER}))?\s*(.*?)\s*")
 _KINEMATIC = ("cst", "st", "m2/s", "mm2/s")
 _EXAMPLE_VECTORS = {"acceleration": "[0, -9.81, 0]", "angle": "[0, 90, 0]"}
 
@@ -167,10 +169,15 @@ class Quantity:
         unit = f" in {kind.si}" if kind.si else ""
         words = "".join(f' or "{word}"' for word, _ in self.words)
         range_text = f", {' and '.join(limits)}" if limits else ""
-        return f"{kind.one}{unit}{range_text}, e.g. {self._example()}{words}"
+        return f"{kind.one}{unit}{range_text}, e.g. {self._examples()}{words}"
 
-    def _example(self) -> str:
-        """A value that would be accepted: the kind's own, or the middle of a range that lies elsewhere."""
+    @property
+    def example(self) -> str:
+        """A value that would be accepted, as it is typed in a scene file; with a unit where that fits."""
+        return self._examples().split(" or ")[-1]
+
+    def _examples(self) -> str:
+        """Values that would be accepted: the kind's own, or the middle of a range that lies elsewhere."""
         low, high = max(self.above or 0.0, self.at_least or 0.0), self.at_most
         usual = float(KINDS[self.kind].example.split()[0])
         if high is None:
@@ -202,9 +209,16 @@ class Quantity:
         if not match:
             near = did_you_mean(text, [word for word, _ in self.words])
             raise wrong(f"expected {self.expected}; got {shown(text)}{'.' if near else ''}{near}")
-        if not match[2]:
-            raise wrong(f"expected {self.expected}; got the text {shown(text)}: leave out the quotes or add a unit")
-        return float(match[1]) * _unit_factor(text, match[2], kind, self.expected)
+        divisor = float(match[2]) if match[2] else 1.0
+        if divisor == 0.0:
+            raise wrong(f"expected {self.expected}; got {shown(text)}, which divides by zero")
+        if not match[3]:
+            hint = "leave out the quotes or add a unit"
+            if match[2]:  # TOML has no fractions without quotes
+                example = f'"{text.strip()} {next(iter(kind.units))}"' if kind.units else f"{float(match[1]) / divisor:.6g}"
+                hint = f"write {example}"
+            raise wrong(f"expected {self.expected}; got the text {shown(text)}: {hint}")
+        return float(match[1]) / divisor * _unit_factor(text, match[3], kind, self.expected)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.no_info_plain_validator_function(self)
@@ -236,7 +250,12 @@ class Vector:
         kind = KINDS[self.kind]
         unit = f" in {kind.si}" if kind.si else ""
         limit = f", each greater than {self.above:g}" if self.above is not None else ""
-        return f"three {kind.many}{unit}{limit}, e.g. {_EXAMPLE_VECTORS.get(self.kind, '[1.0, 2.0, 1.0]')}"
+        return f"three {kind.many}{unit}{limit}, e.g. {self.example}"
+
+    @property
+    def example(self) -> str:
+        """A value that would be accepted, as it is typed in a scene file."""
+        return _EXAMPLE_VECTORS.get(self.kind, "[1.0, 2.0, 1.0]")
 
     def __call__(self, value: Any) -> tuple[float, float, float]:
         """The three components in SI units."""
@@ -285,8 +304,12 @@ class Count:
             limits.append(f"at least {self.at_least}")
         if self.at_most is not None:
             limits.append(f"at most {self.at_most:,}")
-        example = max(self.at_least or 0, min(4, self.at_most if self.at_most is not None else 4))
-        return f"a whole number{', ' if limits else ''}{' and '.join(limits)}, e.g. {example}"
+        return f"a whole number{', ' if limits else ''}{' and '.join(limits)}, e.g. {self.example}"
+
+    @property
+    def example(self) -> str:
+        """A value that would be accepted, as it is typed in a scene file."""
+        return str(max(self.at_least or 0, min(4, self.at_most if self.at_most is not None else 4)))
 
     def __call__(self, value: Any) -> int:
         """The value as a Python int."""

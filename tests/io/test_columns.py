@@ -62,3 +62,15 @@ def test_colours():
 
 def test_rate_has_no_digits_left_from_divisions(tmp_path):
     assert Target(tmp_path, frame_time=1 / 60).rate == 60 and Target(tmp_path, frame_time=0.016).rate == 62.5
+
+
+def test_von_mises():
+    """Of a pull p along one axis p, of a shear τ √3 τ, of a pressure 0, and beside stresses in files."""
+    pull, shear = np.diag([7.0, 0, 0]), np.zeros((3, 3))
+    shear[0, 1] = shear[1, 0] = 2.0
+    stress = np.stack([pull, shear, -5.0 * np.eye(3), pull - 5.0 * np.eye(3)])
+    assert columns.von_mises(stress) == pytest.approx([7.0, 2 * np.sqrt(3), 0.0, 7.0], abs=1e-12)
+    fields = columns.with_scalars({"stress": stress, "age": np.zeros(4)})
+    assert list(fields) == ["stress", "age", "stress_mises"] and fields["stress_mises"][0] == pytest.approx(7.0)
+    assert columns.with_scalars(fields) is fields, "frames may have it already"
+    assert list(columns.with_scalars({"stress": np.zeros((4, 6))})) == ["stress"]

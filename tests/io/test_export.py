@@ -203,11 +203,11 @@ def test_wrong_names_and_empty_runs_are_said(run, tmp_path):
 @pytest.mark.parametrize(("format", "module", "extra"), [("usd", "pxr", "usd"), ("abc", "alembic3d", "alembic")])
 def test_missing_packages_are_named_before_anything_is_done(format, module, extra, run, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtra, match=rf'pip install "viscoil\[{extra}\]"'):
+    with pytest.raises(MissingExtra, match=rf'pip install "\.\[{extra}\]"'):
         export(run, format, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert main(["export", str(run.path), "--to", format]) == 2
-    assert f'viscoil[{extra}]"' in capsys.readouterr().err
+    assert f'pip install ".[{extra}]"' in capsys.readouterr().err
 
 
 def test_reading_what_is_no_export(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 from export_kit import COUNTS, FRAME_TIME, lively_frame, make_run, make_surface, use_made_up_surfaces
 from pxr import Gf, Usd, UsdGeom, UsdShade, UsdValidation
 
+from viscoil.io.columns import von_mises
 from viscoil.io.export import export
 from viscoil.io.read import read_export
 from viscoil.io.run import Run
@@ -62,6 +63,8 @@ def test_particles(opened):
             row = primvars.GetPrimvar(f"stress_{axis}")
             assert row.GetInterpolation() == "vertex" and row.GetTypeName() == "vector3f[]"
             assert np.array_equal(np.array(row.Get(index)).reshape(-1, 3), frame["stress"][:, k])
+        mises = np.array(primvars.GetPrimvar("stress_mises").Get(index))
+        assert np.array_equal(mises, von_mises(frame["stress"])), "and as one number, to colour by"
         assert np.array_equal(np.array(primvars.GetPrimvar("conformation_5").Get(index)), frame["conformation"][:, 5])
         if count:
             low, high = np.array(points.GetExtentAttr().Get(index))

@@ -103,7 +103,7 @@ def test_missing_packages_are_named(run, capsys, monkeypatch, module, words, ext
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setattr(variant, "_started", variant.Variant("scalar_rgb"))
     code, _, err = typed(capsys, "render", "run", *words)
-    assert code == 2 and f'pip install "viscoil[{extra}]"' in err
+    assert code == 2 and f'pip install ".[{extra}]"' in err
 
 
 def test_without_anything_installed_there_is_still_a_picture(run, capsys, monkeypatch):

@@ -88,6 +88,6 @@ def test_what_cannot_be_a_film(tmp_path, monkeypatch):
         write_film([next(pictures()), np.zeros((10, 10, 3), np.uint8)], tmp_path / "film.gif")
     assert not list(tmp_path.iterdir())
     monkeypatch.setitem(__import__("sys").modules, "imageio_ffmpeg", None)
-    with pytest.raises(MissingExtra, match=r'pip install "viscoil\[film\]"'):
+    with pytest.raises(MissingExtra, match=r'pip install "\.\[film\]"'):
         write_film(pictures(2), tmp_path / "film.mp4")
     assert write_film(pictures(2), tmp_path / "film.webp").is_file(), "needs nothing"

@@ -5,6 +5,7 @@ import pytest
 
 from kit import box_scene
 from viscoil.errors import SceneError
+from viscoil.scene.build import Built
 from viscoil.scene.emitters import Nozzle, flow_frame
 from viscoil.scene.parts import Emitter
 from viscoil.scene.schema import Scene
@@ -150,6 +151,18 @@ def test_overlapping_emitters_are_refused():
         Simulation(scene_with([emitter(), emitter(position=(0.05, 0, 0))]), "cpu")
     Simulation(scene_with([emitter(end=0.1), emitter(start=0.1)]), "cpu")
     Simulation(scene_with([emitter(), emitter(position=(0.15, 0, 0))]), "cpu")
+
+
+def test_a_nozzle_that_opens_inside_a_solid_is_said():
+    rock = {"name": "rock", "shape": {"type": "sphere", "radius": 0.2}}
+    moving = {**rock, "motion": [{"time": 0}, {"time": 1, "position": (1, 0, 0)}]}
+
+    def said(solid, **where):
+        return [note for note in Built(scene_with([emitter(**where)], solid=[solid])).notes if "opens inside" in note]
+
+    assert said(rock) == ['emitter.0 opens inside solid.0 ("rock"); expected some spacings away from it']
+    assert said(rock, position=(0, 0.19, 0)) == said(rock, position=(0, 0.3, 0)) == said(moving) == []
+    assert said({**rock, "container": True}) == [], "inside a tank is where a nozzle may be"
 
 
 def test_sink_removes_exactly_what_enters():

@@ -7,12 +7,11 @@ import pytest
 import quadrants as qd
 
 from kit import backend  # noqa: F401
-from viscoil.errors import DeviceError
 from viscoil.particles import allocate_array, vec3
 from viscoil.scene.load import load
 from viscoil.scene.parts import Solid
 from viscoil.simulate import Simulation
-from viscoil.solids import sdf
+from viscoil.solids import assembly, sdf
 from viscoil.solids.assembly import SolidSet
 from viscoil.transfer import read, write
 
@@ -32,7 +31,7 @@ SETS = {
 
 
 def solids_of(name, monkeypatch, shapes):
-    monkeypatch.setenv("VISCOIL_SHAPES", shapes)
+    monkeypatch.setattr(assembly, "_knows_all", lambda: shapes == "all")
     return SolidSet([Solid(shape=shape, container=container) for shape, container in SETS[name][0]])
 
 
@@ -79,7 +78,7 @@ def test_steps_are_the_same(name, monkeypatch):
     """Contact, walls' density and bodies, but for rounding, and where there are no solids at all."""
     places = []
     for shapes in ("present", "all"):
-        monkeypatch.setenv("VISCOIL_SHAPES", shapes)
+        monkeypatch.setattr(assembly, "_knows_all", lambda all_of_them=shapes == "all": all_of_them)
         scene = load("dam_break" if name == "nothing" else name, quality="quick")
         if name == "nothing":
             scene.solid = []
@@ -88,8 +87,3 @@ def test_steps_are_the_same(name, monkeypatch):
             sim.step()
         places.append(read(sim.world.particles.position, sim.world.count))
     assert np.abs(places[0] - places[1]).max() < 1e-4 * sim.world.spacing
-
-
-def test_whatever_else_is_asked_for_is_refused(monkeypatch):
-    with pytest.raises(DeviceError, match="VISCOIL_SHAPES: expected present or all; got 'some'"):
-        solids_of("a box", monkeypatch, "some")

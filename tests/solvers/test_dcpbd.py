@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from kit import box_scene
+from viscoil.io.execute import execute
+from viscoil.io.run import Run
 from viscoil.scene.schema import Scene
 from viscoil.simulate import Simulation
 from viscoil.validation.ropes import largest_gap
@@ -112,6 +114,19 @@ def test_thicker_is_slower_and_says_when_it_does_not_converge():
     sim = Simulation(starved, "cpu")
     sim.advance_frame()
     assert sim.metrics()["residual"] > 0.02
+
+
+@pytest.mark.parametrize(("iterations", "said"), [(1, 1), (None, 0)])
+def test_a_run_says_that_less_than_the_asked_viscosity_acted(iterations, said, tmp_path):
+    """With the default's iterations all of it acts, and nothing is said."""
+    scene = block({"viscosity": 2000})
+    scene.time.frames = 3
+    scene.solver.velocity_iterations = iterations or scene.solver.velocity_iterations
+    run = Run.create(tmp_path / "run", scene)
+    assert len(execute(Simulation(scene, "cpu"), run).acted) == said
+    share = "of the asked viscosity or modulus acted in"
+    for text in (" ".join(run.acted()), (run.path / "log.txt").read_text()):
+        assert (share in text and "velocity_iterations = 400 (now 1)" in text) == bool(said)
 
 
 def test_materials_change_while_it_runs():

@@ -8,7 +8,7 @@ import pytest
 
 from kit import differences, lattice, make_particles, periodic_box, search
 from viscoil import backend, native
-from viscoil.errors import DeviceError, SceneError
+from viscoil.errors import SceneError
 from viscoil.sph.depth import FEW, PARTING, RECORDED, TORN, collected, levels, parting, recorded, spills, staged, torn
 from viscoil.sph.search import CELLS_PER_PARTICLE, Neighbors, list_width, pieces_of, team_size
 from viscoil.transfer import read
@@ -242,16 +242,10 @@ def test_a_list_of_more_entries_than_an_array_can_have_is_split():
 
 
 def test_teams_on_a_gpu(monkeypatch):
-    """Few particles share more threads; another size can be asked for, by a number that teams can have."""
+    """Few particles share more threads."""
     monkeypatch.setattr(backend, "current", lambda: SimpleNamespace(is_gpu=True))
-    monkeypatch.delenv("VISCOIL_TEAM", raising=False)
     assert [team_size(n, False, 100) for n in (1000, 80_000, 106_000)] == [8, 2, 1] and team_size(1000, True, 100) == 2
     assert [team_size(n, False, 44) for n in (1000, 80_000, 106_000)] == [4, 1, 1]
-    monkeypatch.setenv("VISCOIL_TEAM", "8")
-    assert [team_size(n, True, 44) for n in (1000, 1_000_000)] == [8, 8]
-    monkeypatch.setenv("VISCOIL_TEAM", "3")
-    with pytest.raises(DeviceError, match="VISCOIL_TEAM: expected 1, 2, 4 or 8; got '3'"):
-        team_size(1000, False, 44)
     monkeypatch.setattr(backend, "current", lambda: SimpleNamespace(is_gpu=False))
     assert team_size(1000, False, 100) == 1
 

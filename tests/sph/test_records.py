@@ -18,7 +18,7 @@ D = 0.02
 
 
 @qd.kernel
-def _put(r: Records, x: Vectors, w: Floats, way: qd.Template):
+def _put(r: Records, x: Vectors, w: Floats):
     for i in range(w.shape[0]):
         put_record(r, i, x[i], -1.0)
     for i in range(w.shape[0]):
@@ -26,24 +26,23 @@ def _put(r: Records, x: Vectors, w: Floats, way: qd.Template):
 
 
 @qd.kernel
-def _get(r: Records, x: Vectors, w: Floats, way: qd.Template):
+def _get(r: Records, x: Vectors, w: Floats):
     for i in range(w.shape[0]):
         found = record(r, w.shape[0] - 1 - i)
         x[i] = vec3(found[0], found[1], found[2])
         w[i] = found[3]
 
 
-@pytest.mark.parametrize("way", ["wide", "words"])
-def test_records_give_back_every_bit(way, monkeypatch):
-    monkeypatch.setenv("VISCOIL_RECORDS", way)
+def test_records_give_back_every_bit(monkeypatch):
+    monkeypatch.setenv("VISCOIL_RECORDS", "wide")
     n, random = 1000, np.random.default_rng(1)
     x = (random.normal(size=(n, 3)) * 10.0 ** random.integers(-30, 30, (n, 1))).astype(np.float32)
     w = np.where(np.arange(n) % 5 == 0, np.float32(-0.0), random.normal(size=n)).astype(np.float32)
     r, places, fourth = allocate_records(n), allocate_array(vec3, n), allocate_array(qd.f32, n)
     transfer.write(places, x)
     transfer.write(fourth, w)
-    _put(r, places, fourth, ("wide", "words").index(way))
-    _get(r, places, fourth, ("wide", "words").index(way))
+    _put(r, places, fourth)
+    _get(r, places, fourth)
     assert np.array_equal(transfer.read(places).view(np.int32), x[::-1].copy().view(np.int32))
     assert np.array_equal(transfer.read(fourth).view(np.int32), w[::-1].copy().view(np.int32))
 
@@ -99,7 +98,7 @@ def test_who_is_at_the_place_of_another_is_put_beside_it(monkeypatch):
 
 def test_an_unknown_way_is_refused_and_the_known_ones_are_named(monkeypatch):
     monkeypatch.setenv("VISCOIL_RECORDS", "wode")
-    with pytest.raises(DeviceError, match=r"expected one of wide, words, none, narrow; got 'wode'.*wide"):
+    with pytest.raises(DeviceError, match=r"expected one of wide, none; got 'wode'.*wide"):
         records.mode()
 
 

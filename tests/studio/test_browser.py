@@ -141,7 +141,7 @@ def test_the_page_shows_the_scene_and_what_is_always_visible(page, studio, folde
     expect(page.locator(".vs-title")).to_have_text("Pool")
     for text in ("592", "particles", "steps/s", "frames/s", "cpu"):
         expect(page.locator(".vs-status").get_by_text(text, exact=True)).to_be_visible()
-    for title in ("height, m", "kinetic energy, J", "density error, %"):
+    for title in ("height, m", "kinetic energy, J", "compression, %"):
         expect(page.get_by_text(title)).to_be_visible()
     studio.wait(lambda s: len(studio.server.get_clients()) == 1)
 

@@ -128,6 +128,19 @@ def test_nobody_who_does_not_look_holds_it_up(partner, file):
     assert sent.header["step"] >= 40 and len(sent.rows) >= 10, "the latest state, and all rows since"
 
 
+def test_stress_is_offered_by_methods_that_have_one(partner, file, tmp_path):
+    """A page that still asks for the last scene's stress gets frames without it."""
+    assert "stress" not in loaded(partner, file).fields
+    (path := tmp_path / "honey.toml").write_text(box_scene(D, (4, 4, 4), solver={"method": "dcpbd"}).to_toml())
+    info = loaded(partner, path)
+    assert info.fields["stress"] == "Pa" and "stress_mises" not in info.fields
+    partner.send(m.Watch(("stress",), False), m.Advance())
+    _, arrays = partner.frame(lambda sent: sent.header["step"] >= 1)
+    assert arrays["stress"].shape == (len(arrays["position"]), 3, 3) and np.abs(arrays["stress"]).max() > 0
+    loaded(partner, file)
+    assert "stress" not in partner.frames[-1][1]
+
+
 def test_a_recording_misses_no_frame(partner, file):
     loaded(partner, file)
     partner.send(m.Watch((), every_frame=True), m.Play())

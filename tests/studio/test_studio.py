@@ -1,5 +1,6 @@
 """The whole studio without a browser: its processes, what it saves, what it survives."""
 
+import math
 import os
 import signal
 import subprocess
@@ -9,10 +10,6 @@ import urllib.request
 
 import numpy as np
 import pytest
-import viser
-from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
-from websockets.typing import Subprotocol
 
 from kit import box_scene
 from viscoil.cli import main
@@ -71,6 +68,7 @@ def saved(studio, ending):
 
 def test_it_plays_and_measures(studio):
     assert studio.status.title == "Pool" and studio.status.particles == 200
+    assert repr(studio) == f'<Studio at {studio.url}: "Pool", 200 particles at 0 s, paused>'
     studio.play()
     status = studio.wait(lambda s: s.frame >= 3)
     assert status.state == "running" and status.metrics["kinetic_energy"] > 0 and status.device.startswith("cpu")
@@ -193,22 +191,24 @@ def test_a_picture_without_a_browser(studio):
     assert image.std() > 5
 
 
-def test_pages_of_other_sites_are_turned_away(studio):
-    """A browser lets any page open a connection to this computer; the studio talks to its own pages only."""
-    address = studio.url.replace("http", "ws")
-    spoken = [Subprotocol(f"viser-v{viser.__version__}")]
-    with connect(address, origin="https://example.org", subprotocols=spoken, max_size=None) as stranger:
-        with pytest.raises(ConnectionClosed) as refused:
-            while True:
-                stranger.recv(timeout=30)
-        assert refused.value.rcvd.code == 1008
-    with connect(address, origin=studio.url, subprotocols=spoken, max_size=None) as friend:
-        assert len(friend.recv(timeout=30)) > 100
-
-
 def test_scripts_are_told_what_there_is(studio):
     studio.move("bal", (0, 0, 0))
     assert 'Did you mean "ball"' in studio.wait(lambda s: s.problem).problem
+
+
+def test_a_page_without_a_size_is_not_given_a_view(studio):
+    """Hidden windows and closed frames have none, and tell what a division by that gives."""
+    assert studio._fit(1.5) is not None
+    assert [studio._fit(aspect) for aspect in (0.0, math.inf, math.nan)] == [None] * 3
+
+
+def test_the_legend_follows_what_a_material_is_made_of(studio):
+    shown = lambda: studio.panel._legend.content  # noqa: E731
+    studio.wait(lambda s: ">water</span>" in shown())
+    studio.set("material.water.preset", "chocolate")
+    studio.wait(lambda s: ">water: chocolate</span>" in shown())
+    studio.reload()
+    studio.wait(lambda s: ">water</span>" in shown())
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ def test_scripts_are_told_what_there_is(studio):
 def test_without_viser_the_command_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "viser", None)
     assert main(["studio", "dam_break", "--no-browser"]) == 2
-    assert 'pip install "viscoil[studio]"' in capsys.readouterr().err
+    assert 'pip install ".[studio]"' in capsys.readouterr().err
 
 
 def test_wrong_wishes_are_refused_before_anything_starts(capsys):

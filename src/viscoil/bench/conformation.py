@@ -15,6 +15,7 @@ import numpy as np
 from viscoil import backend
 from viscoil.bench import rounds
 from viscoil.bench.block import edges
+from viscoil.bench.scenes import acted
 
 FRAMES = 5  # measured per row; the best counts
 SETTLING = 6  # frames before projections are compared: the cube has to be slumping
@@ -98,6 +99,7 @@ def measure(load: Load, device: str, threads: int | None, projection: str = "cg"
         taken.append(perf_counter() - begin)
     numbers = sim.solver.metrics()
     run = min(_frame(sim) for _ in range(2))
+    told = acted(sim.metrics())
     rounds.timed_steps(sim, 1, load.dt, True)  # compiles
     _, each = rounds.timed_steps(sim, load.steps, load.dt, True)
     stages = {name: load.steps * value for name, value in each.items()}
@@ -111,7 +113,8 @@ def measure(load: Load, device: str, threads: int | None, projection: str = "cg"
         "median": float(np.median(taken)), "run": run,
         "made": numbers["velocity_iterations"] / (FRAMES * load.steps * load.iterations),
         "wanted": load.wanted, "paper": load.paper, "bytes": moved, "stages": stages,
-        "rate": sim.world.count * load.steps * (load.iterations + (density or load.density)) / seconds, **numbers,
+        "rate": sim.world.count * load.steps * (load.iterations + (density or load.density)) / seconds,
+        **numbers, **told,
     }  # fmt: skip
 
 

@@ -1,9 +1,12 @@
-"""The tables of the papers, measured here: the same sizes, steps and iterations, beside what was published and what we ask for.
+"""The tables of the papers, measured here, beside what was published and what we ask for: the scenes themselves, and loads.
 
-Macklin & Müller 2013    full tanks of the sizes of their scenes, confinement and XSPH included (paper.py)
-Clavet et al. 2005       blocks with springs (pvfs.py)
-Takahashi et al. 2014    a ball between plates, and a million (iisph.py)
-Barreiro et al. 2017     cubes of the sizes of Table 1 (conformation.py), and the cake of their Fig. 1 as a scene
+A *scene* is the shipped one after a paper's figure, at the paper's size and in a run (scenes.py). A *load* has a paper's size,
+steps and iterations, but is made for measuring, and is called what it is:
+
+tank at rest             of the sizes of Macklin & Müller's scenes, confinement and XSPH included (paper.py)
+block on a floor         with Clavet et al.'s springs (pvfs.py)
+ball                     between plates or on a plane, with Takahashi et al.'s bonds (iisph.py)
+cube on a table          of the sizes of Barreiro et al.'s Table 1 (conformation.py)
 
 What we ask for is meant for one H200, small loads of PVFS and IISPH for two cores of a CPU; on anything else the figure is
 there to compare with.
@@ -11,38 +14,79 @@ there to compare with.
 
 import gc
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from viscoil import backend
-from viscoil.bench import block, conformation, iisph, limits, paper, pvfs, stages, store
+from viscoil.bench import block, conformation, iisph, limits, paper, pvfs, report, scenes, stages, store
 from viscoil.bench.cases import CASES
 
 MACKLIN, CLAVET = "Macklin & Müller 2013", "Clavet et al. 2005"
 TAKAHASHI, BARREIRO = "Takahashi et al. 2014", "Barreiro et al. 2017"
 MILLION = "a million"  # PBF, 4 iterations, 28 neighbours
+SMALLEST = 1000  # particles of quick loads
 ASKED_RATES = {"whole steps": 3.2e9, "iterations alone": 5.0e9}  # particles·iterations/s of that
-CAKE = {"asked": 0.045, "published": 1.13}  # [s] per frame
 ENOUGH = 0.95  # share of the iterations that are to be made; who falls freely needs none
-LAST = 20  # frames of the cake that count: everything is on it by then
-SMALL = ("1k", "20k_liquid", "press")  # asked of CPUs; a GPU has the same kernels to compile and nothing to do
-HEAVY = ("pbf_million", "1m_springs", "1m_bonds", "million", "bears", "cake")  # minutes on a CPU: only when named
+SMALL = ("block_1k", "block_20k_liquid", "pressed_ball")  # asked of CPUs; a GPU has the same kernels to compile, nothing to do
+HEAVY = ("tank_million", "block_million", "ball_million", "cube_million", "cube_bears")  # minutes on a CPU: only when named
+SIZES = {"interactive": "the interactive scenes' size", "honey": "honey's size", "waffle": "the waffle's size",
+         "million": "a million", "bears": "the bears' size"}  # fmt: skip
+BLOCKS = {"20k_liquid": "20k, no springs", "1m": "a million"}
+RESTING = {"press": "ball between plates", "1m": "ball on a plane, a million"}
+FIGURES = {
+    figure.scene: (source, solver, hardware, figure)
+    for source, solver, hardware, figures in (
+        (BARREIRO, "dcpbd", "GTX 1070", scenes.BARREIRO), (MACKLIN, "pbf", paper.HARDWARE, scenes.MACKLIN),
+        (CLAVET, "pvfs", "a CPU of 2005", scenes.CLAVET), (TAKAHASHI, "iisph", "", scenes.TAKAHASHI),
+    )
+    for figure in figures
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class How:
+    """What is measured on, and how long."""
+
+    device: str
+    threads: int | None = None
+    quick: bool = False  # small sizes, to see that it works: nothing is compared
+    frames: int | None = None  # of a scene that are timed
+    lead: int | None = None  # frames of a scene before those
+
+
+def tank_name(scene: str) -> str:
+    """What the load of the size of a scene of Macklin & Müller's is called; the others' names follow."""
+    return f"tank at rest, {scene}'s size"
+
+
+def block_name(load: str) -> str:
+    """Of PVFS."""
+    return f"block on a floor, {BLOCKS.get(load, load)}"
+
+
+def ball_name(load: str, correction: str) -> str:
+    """Of IISPH."""
+    return f"{RESTING.get(load, load)}, {correction}"
+
+
+def cube_name(load: str) -> str:
+    """Of DC-PBD."""
+    return f"cube on a table, {SIZES.get(load, load)}"
 
 
 def _row(
-    source: str, name: str, solver: str, particles: int, work: str, unit: str, value: float, **more: Any
+    source: str, name: str, solver: str, particles: int, work: str, unit: str, value: float | None, **more: Any
 ) -> dict[str, Any]:  # fmt: skip
-    """One row; ``value`` in seconds per ``unit`` ("step", "frame"), or particles·iterations/s ("rate")."""
+    """One row. ``value``: steps alone, without what a run has besides, in seconds per ``unit`` ("step", "frame"), or
+    particles·iterations/s ("rate"); None of scenes. ``run``: seconds per unit in a run, which counts where it is known."""
     row = {
         "paper": source, "name": name, "solver": solver, "particles": particles, "work": work, "unit": unit, "value": value,
         "run": None, "published": None, "hardware": "", "asked": None, "asked_of": "H200", "stages": {}, **more,
     }  # fmt: skip
     if row["asked"] is not None:
-        row["met"] = value >= row["asked"] if unit == "rate" else value <= row["asked"]
+        took = report.in_a_run(row)
+        row["met"] = took >= row["asked"] if unit == "rate" else took <= row["asked"]
     return row
 
 
@@ -51,135 +95,140 @@ def _shares(taken: dict[str, float]) -> dict[str, float]:
     return {name: value / whole for name, value in taken.items()}
 
 
-def _macklin(scene: paper.PaperScene, device: str, threads: int | None) -> list[dict[str, Any]]:
+def _macklin(scene: paper.PaperScene, how: How) -> list[dict[str, Any]]:
     def tank(particles: int, counts: dict[str, int]) -> Any:
         return block.scene(particles, "pbf", counts["iterations"], vorticity=paper.VORTICITY)
 
     case = replace(CASES["pbf"], scene=tank, counts={"iterations": scene.iterations})
-    times = stages.timed(case, scene.particles, device, threads)
+    times = stages.timed(case, scene.particles, how.device, how.threads)
     found = _row(
-        MACKLIN, scene.name, "pbf", times["particles"], f"{scene.iterations} iterations", "step", 1e-3 * times["step_ms"],
-        run=1e-3 * times["run_ms"], published=1e-3 * scene.step_ms, hardware=paper.HARDWARE,
-        stages=_shares(times["stages_ms"]), split=paper.split(times["stages_ms"]),
+        MACKLIN, tank_name(scene.name), "pbf", times["particles"], f"{scene.iterations} iterations", "step",
+        1e-3 * times["step_ms"], run=1e-3 * times["run_ms"], published=1e-3 * scene.step_ms, hardware=paper.HARDWARE,
+        compression=times["compression"], stages=_shares(times["stages_ms"]), split=paper.split(times["stages_ms"]),
         published_split=dict(zip(paper.CATEGORIES, scene.split, strict=True)) if scene.split else None,
     )  # fmt: skip
     return [found]
 
 
-def _million(device: str, threads: int | None) -> list[dict[str, Any]]:
-    times = stages.timed(CASES["pbf"], 1_000_000, device, threads)
+def _million(how: How) -> list[dict[str, Any]]:
+    times = stages.timed(CASES["pbf"], SMALLEST if how.quick else 1_000_000, how.device, how.threads)
     rates = {"whole steps": times["rate"], "iterations alone": times["iteration_rate"]}
     return [
         _row(
-            MACKLIN, f"{MILLION}, {what}", "pbf", times["particles"], "4 iterations", "rate", rate, asked=ASKED_RATES[what],
-            stages=_shares(times["stages_ms"]),
+            MACKLIN, f"tank at rest, {MILLION}, {what}", "pbf", times["particles"], "4 iterations", "rate", rate,
+            asked=ASKED_RATES[what], compression=times["compression"], stages=_shares(times["stages_ms"]),
         )
         for what, rate in rates.items()
     ]  # fmt: skip
 
 
-def _clavet(load: pvfs.Load, device: str, threads: int | None) -> list[dict[str, Any]]:
-    times = pvfs.measure(load, device, threads)
+def _clavet(load: pvfs.Load, how: How) -> list[dict[str, Any]]:
+    times = pvfs.measure(load, how.device, how.threads)
     asked = 1e-3 * load.wanted if load.wanted else None
     work = f"{times['springs']:.0f} springs each" if load.springs else "no springs"
     found = _row(
-        CLAVET, load.name, "pvfs", times["particles"], work, "step", times["seconds"], run=times["seconds"],
-        steps_alone=times["step"], published=1e-3 * load.paper if load.paper else None, hardware="a CPU of 2005", asked=asked,
-        asked_of="H200" if load.name == "1m" else "2 cores", stages=_shares(times["stages"]),
+        CLAVET, block_name(load.name), "pvfs", times["particles"], work, "step", times["step"], run=times["seconds"],
+        published=1e-3 * load.paper if load.paper else None, hardware="a CPU of 2005", asked=asked,
+        asked_of="H200" if load.name == "1m" else "2 cores", compression=times["compression"], stages=_shares(times["stages"]),
     )  # fmt: skip
     return [found]
 
 
-def _takahashi(load: iisph.Load, device: str, threads: int | None) -> list[dict[str, Any]]:
+def _takahashi(load: iisph.Load, how: How) -> list[dict[str, Any]]:
     rows = []
     for correction in ("none", "springs", "position_based", "shape_matching") if load.plates else ("springs", "shape_matching"):
-        times = iisph.measure(load, correction, 5, device, threads)
+        times = iisph.measure(load, correction, 5, how.device, how.threads)
         asked = 1e-3 * load.wanted if load.wanted and correction != "none" else None
         rows.append(
             _row(
-                TAKAHASHI, f"{load.name}, {correction}", "iisph", times["particles"], "5 iterations", "step", times["seconds"],
-                run=times["seconds"], steps_alone=times["step"], asked=asked, hardware=iisph.PAPER,
-                asked_of="2 cores" if load.plates else "H200", stages=_shares(times["stages"]), share=times["share"],
+                TAKAHASHI, ball_name(load.name, correction), "iisph", times["particles"], "5 iterations", "step", times["step"],
+                run=times["seconds"], asked=asked, hardware=iisph.PAPER, asked_of="2 cores" if load.plates else "H200",
+                compression=times["compression"], stages=_shares(times["stages"]), share=times["share"],
             )
         )  # fmt: skip
     return rows
 
 
-def _barreiro(load: conformation.Load, device: str, threads: int | None) -> list[dict[str, Any]]:
-    times = conformation.measure(load, device, threads)
+def _barreiro(load: conformation.Load, how: How) -> list[dict[str, Any]]:
+    times = conformation.measure(load, how.device, how.threads)
     found = _row(
-        BARREIRO, load.name, "dcpbd", times["particles"], f"{load.steps} × ({times['iterations']})", "frame", times["seconds"],
-        run=times["run"], published=load.paper, hardware="GTX 1070", asked=load.wanted, stages=_shares(times["stages"]),
-        neighbours=times["neighbours"], residual=times["residual"], made=times["made"],
+        BARREIRO, cube_name(load.name), "dcpbd", times["particles"], f"{load.steps} × ({times['iterations']})", "frame",
+        times["seconds"], run=times["run"], published=load.paper, hardware="GTX 1070", asked=load.wanted,
+        stages=_shares(times["stages"]), neighbours=times["neighbours"], residual=times["residual"], made=times["made"],
+        compression=times["compression"], viscosity_share=times["viscosity_share"],
     )  # fmt: skip
     return [found]
 
 
-def _cake(device: str, threads: int | None) -> list[dict[str, Any]]:
-    """The scene as published, from its first frame to its last; the last ones count, with everything on the cake."""
-    from viscoil.scene.load import load
-    from viscoil.simulate import Simulation
-
-    sim = Simulation(load("cake", quality="paper"), device=device, threads=threads)
-    taken = []
-    while sim.frame_index < sim.scene.time.frames:
-        begin = perf_counter()
-        sim.advance_frame()
-        backend.synchronise()
-        taken.append(perf_counter() - begin)
-    last = float(np.mean(taken[-LAST:]))
-    sim.world.stages.precise = True
-    for _ in range(2):  # the first one compiles
-        sim.advance_frame()
-    parts = {name[8:]: value for name, value in sim.metrics().items() if name.startswith("seconds_")}
+def _scene(name: str, how: How) -> list[dict[str, Any]]:
+    """A shipped scene in a run."""
+    source, solver, hardware, figure = FIGURES[name]
+    times = scenes.measure(figure, how.device, how.threads, how.frames, how.lead, how.quick)
+    more = {key: value for key, value in times.items() if key not in ("particles", "work", "seconds", "stages")}
     found = _row(
-        BARREIRO, "cake", "dcpbd", sim.particles, f"{sim.scene.time.steps_per_frame} × (15 + 5)", "frame", last, run=last,
-        mean=float(np.mean(taken[1:])), hardware="GTX 1070", **CAKE,
-        stages=_shares(parts),
+        source, f"scene {name}", solver, times["particles"], times["work"], figure.unit, None, run=times["seconds"],
+        published=figure.published, asked=figure.asked, hardware=hardware, stages=_shares(times["stages"]), **more,
     )  # fmt: skip
     return [found]
 
 
-def loads() -> dict[str, Callable[[str, int | None], list[dict[str, Any]]]]:
-    """What can be measured, by name: small before large."""
-    found: dict[str, Any] = {}
-    for scene in paper.SCENES:
-        found[scene.name.lower().replace(" ", "_")] = lambda d, t, scene=scene: _macklin(scene, d, t)
-    found["pbf_million"] = _million
-    for load in pvfs.LOADS:
-        found["1m_springs" if load.name == "1m" else load.name] = lambda d, t, load=load: _clavet(load, d, t)
-    for load in iisph.LOADS:
-        found["1m_bonds" if load.name == "1m" else load.name] = lambda d, t, load=load: _takahashi(load, d, t)
-    for load in conformation.LOADS:
-        found[load.name] = lambda d, t, load=load: _barreiro(load, d, t)
-    found["cake"] = _cake
+def _smaller(load: Any) -> Any:
+    """The same with a thousand particles."""
+    if isinstance(load, pvfs.Load):
+        return replace(load, edges=(10, 10, 10))
+    return replace(load, radius=6.0, plates=24 if load.plates else 0) if isinstance(load, iisph.Load) else replace(
+        load, particles=SMALLEST
+    )  # fmt: skip
+
+
+def loads() -> dict[str, Callable[[How], list[dict[str, Any]]]]:
+    """What can be measured, by name: scenes, then loads, small before large."""
+    found: dict[str, Any] = {name: lambda how, name=name: _scene(name, how) for name in FIGURES}
+    named: list[tuple[str, Any, Any]] = [
+        *((f"tank_{scene.name.lower().replace(' ', '_')}", _macklin, scene) for scene in paper.SCENES),
+        *(("block_million" if load.name == "1m" else f"block_{load.name}", _clavet, load) for load in pvfs.LOADS),
+        *(("ball_million" if load.name == "1m" else "pressed_ball", _takahashi, load) for load in iisph.LOADS),
+        *((f"cube_{load.name}", _barreiro, load) for load in conformation.LOADS),
+    ]
+    for name, measure, load in named:
+        found[name] = lambda how, measure=measure, load=load: measure(_smaller(load) if how.quick else load, how)
+    found["tank_million"] = _million
     return found
 
 
-def default_loads() -> list[str]:
+def default_loads(quick: bool = False) -> list[str]:
     """What each kind of device is asked for."""
-    left_out = SMALL if backend.current().is_gpu else HEAVY
+    left_out = () if quick else SMALL if backend.current().is_gpu else (*HEAVY, *FIGURES)
     return [name for name in loads() if name not in left_out]
 
 
-def _rows(names: list[str], device: str, threads: int | None, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+def _rows(names: list[str], how: How, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
     known = loads()
     for name in names:
         say(name)
-        yield from known[name](device, threads)
+        for row in known[name](how):
+            if how.quick:  # other sizes than the papers'
+                row |= {"name": f"{row['name']}, quick", "published": None, "asked": None}
+                row.pop("met", None)
+            yield row
         gc.collect()
 
 
+def _command(names: list[str] | None, running: str, how: How) -> str:
+    options = {"loads": ",".join(names or []), "threads": how.threads, "frames": how.frames, "lead": how.lead}
+    words = [f"--{name} {value}" for name, value in options.items() if value]
+    return " ".join(["viscoil bench papers", f"--device {running}", *words, *(["--quick"] if how.quick else [])])
+
+
 def main(
-    names: list[str] | None = None, device: str = "auto", threads: int | None = None, json: Path | None = None,
+    names: list[str] | None = None, how: How = How("auto"), json: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:  # fmt: skip
     """Measures the named loads (default: see :func:`default_loads`); ``json`` is written after every row."""
-    running = backend.start(device, threads)
-    chosen = names or default_loads()
-    command = f"viscoil bench papers --device {running.device}" + (f" --loads {','.join(names)}" if names else "")
-    result = store.opened("papers", command + (f" --threads {threads}" if threads else ""), copy=limits.copying())
-    for row in _rows(chosen, device, threads, say):
+    running = backend.start(how.device, how.threads)
+    chosen = names or default_loads(how.quick)
+    result = store.opened("papers", _command(names, running.device, how), copy=limits.copying())
+    for row in _rows(chosen, how, say):
         result["rows"].append(row)
         if row.get("made", 1.0) < ENOUGH:
             result["notes"].append(f"{row['name']}: {row['made']:.0%} of the iterations of the velocity projection were made")

@@ -40,7 +40,8 @@ def timed_steps(sim: Any, steps: int, dt: float, precise: bool) -> tuple[float, 
 
 def timed(sim: Any, steps: int, dt: float, rounds: int) -> dict[str, Any]:
     """Seconds per step: in a run ("seconds", "fastest"), of the solver alone ("step"), of all cores in a run ("cpu"), and by
-    stage ("stages"); medians of ``rounds``. A frame has ``steps`` steps of ``dt`` [s]. Everything is compiled before."""
+    stage ("stages"); medians of ``rounds``. A frame has ``steps`` steps of ``dt`` [s]. Everything is compiled before. And
+    the mean "compression" of the last frame."""
     timed_steps(sim, steps, dt, True)
     run, work, step, parts = [], [], [], []
     for _ in range(rounds):
@@ -54,7 +55,7 @@ def timed(sim: Any, steps: int, dt: float, rounds: int) -> dict[str, Any]:
         parts.append(timed_steps(sim, steps, dt, True)[1])
     return {
         "seconds": float(np.median(run)), "fastest": float(min(run)), "step": float(np.median(step)),
-        "cpu": float(np.median(work)),
+        "cpu": float(np.median(work)), "compression": sim.metrics()["compression"],
         "stages": {name: float(np.median([part.get(name, 0.0) for part in parts])) for name in sim.solver.stages},
     }  # fmt: skip
 

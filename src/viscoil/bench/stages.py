@@ -182,9 +182,9 @@ def floors(row: dict[str, Any], copies: dict[str, Any]) -> dict[str, Any]:
 
 
 def timed(case: Case, particles: int, device: str, threads: int | None) -> dict[str, Any]:
-    """Times and rates alone."""
+    """Times and rates alone, and how much the fluid of the last frame was compressed."""
     sim = simulation(case, particles, device, threads)
-    return _rates(sim, case, _times(sim, case, ROUNDS))
+    return {**_rates(sim, case, _times(sim, case, ROUNDS)), "compression": sim.metrics()["compression"]}
 
 
 def _rates(sim: Any, case: Case, times: dict[str, Any]) -> dict[str, Any]:

@@ -90,21 +90,33 @@ def loops(
 
 
 @bench.command(
-    help_epilogue="Examples:\n  viscoil bench papers --device cuda\n  viscoil bench papers --loads interactive,dam_break"
+    help_epilogue="Examples:\n  viscoil bench papers --device cuda\n"
+    "  viscoil bench papers --loads honey,cube_honey --device cuda\n  viscoil bench papers --quick --loads honey,tank_dam_break"
 )
-def papers(*, loads: str = "", files: Files | None = None, machine: Machine | None = None) -> int:
-    """The papers' tables: their sizes, steps and iterations here, beside what they published and what we ask for.
+def papers(
+    *, loads: str = "", quick: bool = False, frames: int | None = None, lead: int | None = None, files: Files | None = None,
+    machine: Machine | None = None,
+) -> int:  # fmt: skip
+    """The papers' scenes in a run, and loads of their sizes, beside what they published and what we ask for.
 
     Parameters
     ----------
     loads
-        Names, separated by commas, or all; left out: those that take seconds on a CPU, the large ones on a GPU. Macklin:
-        armadillo_splash, dam_break, bunny_drop, pbf_million; Clavet: 1k, 20k, 20k_liquid, 1m_springs; Takahashi: press,
-        1m_bonds; Barreiro: interactive, honey, waffle, million, bears, cake.
+        Names, separated by commas, or all; left out: loads that take seconds on a CPU; on a GPU the scenes and the large loads.
+        Scenes: blocks, ice_cream, hand_and_bowl, coiling, waffle, honey, cake, gummy_bears, bear_bath, bear_splash, dam_break,
+        bear_drop, plastic_blocks, ball_press. Loads: tank_armadillo_splash, tank_dam_break, tank_bunny_drop, tank_million;
+        block_1k, block_20k, block_20k_liquid, block_million; pressed_ball, ball_million; cube_interactive, cube_honey,
+        cube_waffle, cube_million, cube_bears.
+    quick
+        Scenes as they are written, loads of a thousand particles, a few frames: to see that it works. Nothing is compared.
+    frames
+        Frames of a scene that are timed; left out: 20.
+    lead
+        Frames of a scene before those; left out: until its nozzles have emitted all, or until the moment of its picture.
     """
     from viscoil.cli import measuring
 
-    return measuring.papers(loads, files or Files(), machine or Machine())
+    return measuring.papers(loads, quick, frames, lead, files or Files(), machine or Machine())
 
 
 @bench.command(

@@ -14,7 +14,7 @@ from viscoil.keys import did_you_mean, listed
 
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 Settings = Annotated[list[str] | None, Parameter(name="--set", negative=(), metavar="KEY=VALUE")]
-KINDS = ("scenes", "materials", "solvers", "looks")
+KINDS = ("scenes", "materials", "solvers", "looks", "cases")
 
 app = App(
     name="viscoil",
@@ -23,7 +23,8 @@ app = App(
     help_format="plaintext",
     help_epilogue="Examples:\n  viscoil demo\n  viscoil list scenes\n  viscoil run dam_break\n"
     "  viscoil run my_scene.toml -o runs/first --set time.frames=50\n"
-    "  viscoil plot runs/first\n\nEvery command has its own examples: viscoil run --help",
+    "  viscoil plot runs/first\n\nEvery command has its own examples: viscoil run --help\n"
+    "How a scene is written: viscoil help scene",
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
@@ -96,17 +97,48 @@ def _repeat_set(tokens: list[str]) -> list[str]:
 
 # --- looking around --------------------------------------------------------------------------------------------------
 @app.command(
+    name="help",
+    help_epilogue="Examples:\n  viscoil help\n  viscoil help scene\n  viscoil help scene emitter\n"
+    "  viscoil help scene solver.pbf.iterations\n  viscoil help run",
+)
+def help_(topic: str | None = None, key: str | None = None, /) -> int:
+    """Explain: how a scene is written, with every table and key; or a command.
+
+    Parameters
+    ----------
+    topic
+        scene, or a command; what there is when left out.
+    key
+        With scene: a table or key, e.g. emitter, time.frames, shape.bowl, solver.pbf.iterations.
+    """
+    from viscoil.cli import helping
+
+    names = [name for name in app if not name.startswith("-")]
+    if topic is None:
+        helping.overview()
+        return dispatch(["--help"])
+    if topic == "scene":
+        helping.scene(key)
+    elif topic in names:
+        return dispatch([topic, *([key] if key else []), "--help"])
+    else:
+        raise helping.unknown(topic, names)
+    return 0
+
+
+@app.command(
     name="list",
-    help_epilogue="Examples:\n  viscoil list\n  viscoil list materials\n"
+    help_epilogue="Examples:\n  viscoil list\n  viscoil list materials\n  viscoil list cases\n"
     "  viscoil list scenes | xargs -n 1 viscoil check",
 )
 def list_names(kind: str | None = None, /) -> None:
-    """List what viscoil knows: scenes, materials, solvers, looks.
+    """List what viscoil knows: scenes, materials, solvers, looks, validation cases.
 
     Parameters
     ----------
     kind
-        scenes, materials, solvers or looks; all when left out. Piped, only the names, one per line.
+        scenes, materials, solvers, looks or cases; all under headings when left out. Piped, one kind is names alone, one per
+        line.
     """
     from viscoil.cli import listing
 
@@ -281,7 +313,7 @@ def validate(
     Parameters
     ----------
     cases
-        Names of cases; all when left out.
+        Names of cases (see viscoil list cases); all when left out.
     quick
         Small versions, under three minutes in all.
     plots

@@ -1,5 +1,6 @@
 """What ``viscoil list`` shows. Reads plain files only, so that it answers at once."""
 
+import ast
 import tomllib
 from pathlib import Path
 
@@ -40,3 +41,14 @@ def looks() -> list[tuple[str, str]]:
     """Names of the looks for `viscoil render` and what they are like."""
     rows = [(name, look.kind) for name, look in LOOKS.items()]
     return [*rows, ("particles", "every particle as a ball"), ("ellipsoids", "every particle as an ellipsoid")]
+
+
+def cases() -> list[tuple[str, str]]:
+    """Names of the validation cases and what they measure, as their files say: importing them would load the kernels."""
+    rows = []
+    for path in sorted((PACKAGE / "validation").glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CASE" and isinstance(node.value, ast.Call):
+                said = {key.arg: ast.literal_eval(key.value) for key in node.value.keywords if key.arg in ("name", "measures")}
+                rows.append((said["name"], said["measures"]))
+    return sorted(rows)

@@ -116,13 +116,17 @@ def loops(solver: str, particles: str, iterations: int | None, whole: bool, file
     return _show(result, files.plot)
 
 
-def papers(loads: str, files: Any, machine: Any) -> int:
-    """The papers' loads."""
+def papers(loads: str, quick: bool, frames: int | None, lead: int | None, files: Any, machine: Any) -> int:
+    """The papers' scenes and loads."""
+    for option, value in (("--frames", frames), ("--lead", lead)):
+        if value is not None and value < 1:
+            raise SceneError(f"{option}: expected a whole number of at least 1; got {value}")
     _check(files, machine)
     from viscoil.bench import papers as bench
 
     names = _some_of(loads, list(bench.loads()), "--loads", "load") if loads else None
-    return _show(bench.main(names, machine.device, machine.threads, files.json, say=_aside), files.plot)
+    how = bench.How(machine.device, machine.threads, quick, frames, lead)
+    return _show(bench.main(names, how, files.json, say=_aside), files.plot)
 
 
 def scaling(

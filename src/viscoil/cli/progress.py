@@ -49,8 +49,9 @@ class Report(Progress):
         if metrics.get("dt"):
             words["step"] = f"Δt {1e3 * float(metrics['dt']):.3g} ms ({metrics.get('limited_by') or 'as asked'})"
         density = metrics.get("density_mean")
-        if isinstance(density, (int, float)) and density > 0:  # 0: nobody is inside the fluid yet
+        if isinstance(density, (int, float)) and density > 0:  # NaN: nobody is inside the fluid yet
             words["density"] = f"density error {100 * (float(density) - 1):+.2f} %"
+        words |= self.watch.words() if self.watch else {}
         if self.seconds_per_frame is not None and frame.index < self.last:
             words["left"] = f"ETA {duration(self.seconds_per_frame * (self.last - frame.index))}"
         return words

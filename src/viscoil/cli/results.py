@@ -10,23 +10,67 @@ from viscoil.cli.running import check_machine
 from viscoil.errors import SceneError
 from viscoil.keys import closest, did_you_mean, listed
 
+STEP_KEYS = ("steps_per_frame", "step", "cfl")  # of [time]: one of them says how long steps are
+
 
 def info(path: Path) -> None:
     """Describe a run folder."""
     from viscoil.io.run import Run
 
     run = Run.open(path)
-    details, frames = run.info, run.frames
-    rows: list[tuple[str, Any]] = [("run", run.path), ("status", run.status), ("message", details.get("message"))]
-    rows += [("scene", run.setting("", "title", "")), ("solver", run.setting("solver", "method", ""))]
-    rows += [(key, details.get(key)) for key in ("device", "command", "created", "viscoil", "python")]
+    acted = [("what acted", [("note", text) for text in run.acted()])]
+    show.groups([("scene", _scene(run)), ("method", _method(run)), ("state", _state(run)), *_measures(run), *acted])
+
+
+def _scene(run: Any) -> list[tuple[str, Any]]:
+    step = next((f"{key} = {value:g}" for key in STEP_KEYS if (value := run.setting("time", key, None))), "")
+    spacing, frame_time = run.setting("", "spacing", None), run.setting("time", "frame_time", None)
+    used = [item.get("material", "") for kind in ("fluid", "emitter") for item in run.setting("", kind, [])]
+    return [
+        ("title", run.setting("", "title", "")), ("quality", run.setting("", "quality", "")),
+        ("spacing", spacing and show.quantity(spacing, "m")),
+        ("frame time", frame_time and ", ".join(filter(None, [show.quantity(frame_time, "s"), step]))),
+        ("materials", ", ".join(dict.fromkeys(used))), ("file", run.path / "scene.toml"),
+    ]  # fmt: skip
+
+
+def _method(run: Any) -> list[tuple[str, Any]]:
+    details, versions = run.info, ("viscoil", "python", "quadrants")
+    made = ", ".join(f"{name} {details[name]}" for name in versions if details.get(name))
+    return [
+        ("solver", run.setting("solver", "method", "")), ("device", details.get("device")), ("command", details.get("command")),
+        ("made with", made),
+    ]  # fmt: skip
+
+
+def _state(run: Any) -> list[tuple[str, Any]]:
+    details, frames, times = run.info, run.frames, run.frame_times()
     last = details.get("frames", run.setting("time", "frames", "?"))
-    rows.append(("frames", f"{frames[0]} to {frames[-1]} on disk, of {last}" if frames else f"none yet, of {last}"))
-    rows.append(("checkpoints", ", ".join(map(str, run.checkpoints)) or "none"))
-    for key, column in run.metrics().items():
-        if len(column) and not key.startswith("seconds_") and str(column[-1]) != "nan":  # nan: this frame has no surface
-            rows.append((f"last {key}", column[-1]))
-    show.pairs(rows)
+    until = f" ({show.quantity(max(times.values()), 's')})" if times else ""
+    return [
+        ("run", run.path), ("status", run.status), ("message", details.get("message")), ("created", details.get("created")),
+        ("frames", f"{frames[0]} to {frames[-1]} on disk{until}, of {last}" if frames else f"none yet, of {last}"),
+        ("checkpoints", ", ".join(map(str, run.checkpoints)) or "none"),
+    ]  # fmt: skip
+
+
+def _measures(run: Any) -> list[tuple[str, list[tuple[str, Any]]]]:
+    """The last row of metrics.csv under a heading; nan (a mean of nothing, a frame without surface) is left out."""
+    from viscoil.io.metrics import unit_of
+
+    found = {name: column[-1] for name, column in run.metrics().items() if len(column) and str(column[-1]) not in ("nan", "")}
+    frame, time = found.pop("frame", None), found.pop("time", None)
+    if frame is None:
+        return []
+    rows = []
+    for name, value in found.items():
+        stem, _, axis = name.rpartition("_")
+        vector = [found[f"{stem}_{x}"] for x in "xyz" if f"{stem}_{x}" in found]
+        if axis == "x" and len(vector) == 3:
+            rows.append((f"{stem} x, y, z", show.quantity(vector, unit_of(name))))
+        elif not (axis in "yz" and len(vector) == 3) and stem != "seconds":
+            rows.append((name, show.quantity(value, unit_of(name))))
+    return [(f"measures of frame {frame}" + ("" if time is None else f", at {show.quantity(time, 's')}"), rows)]
 
 
 def plot(path: Path, output: Path | None) -> None:
@@ -75,7 +119,8 @@ def validate(cases: list[str], *, quick: bool, plots: Path | None, as_json: bool
     backend.start(machine.device, machine.threads)
     results = validation.run(cases or list(validation.CASES), quick=quick, device=machine.device, plots=plots)
     if as_json:
-        print(json.dumps([asdict(result) for result in results], indent=2, default=str))
+        rows = [{key: None if value != value else value for key, value in asdict(result).items()} for result in results]
+        print(json.dumps(rows, indent=2, default=str))  # JSON has no NaN
     else:
         rows = [
             (r.case, f"{r.measured:.6g}", f"{r.reference:.6g}", f"{r.tolerance:.3g}", "ok" if r.ok else "FAILED")

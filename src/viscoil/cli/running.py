@@ -18,6 +18,7 @@ def check(scene_name: str, settings: list[str]) -> None:
     """Load, check and describe a scene."""
     from viscoil.material import unsupported
     from viscoil.scene.load import load, profiles
+    from viscoil.scene.mesh_checks import thin_notes
     from viscoil.solvers import solver_class
 
     scene = load(scene_name, set_strings=settings)
@@ -42,6 +43,8 @@ def check(scene_name: str, settings: list[str]) -> None:
     for name, material in scene.fluid_materials().items():
         for message in unsupported(material, honours):
             print(f"note: {scene.method} cannot honour everything about {name}: {message}")
+    for message in thin_notes(scene):
+        print(f"note: {message}")
     print("ok")
 
 
@@ -147,6 +150,8 @@ def _simulate(scene: Any, path: Path, existing: Any, machine: Any, overwrite: bo
     with report() as progress:
         outcome = execute(simulation, folder, scene.time.frames, progress)
     print(outcome.message)
+    for text in outcome.acted:
+        print(f"note: {text}")
     held, particles = allocated(), max(simulation.particles, 1)
     show.pairs(
         [
@@ -200,7 +205,7 @@ def demo(folder: Path, frames: int, machine: Any) -> int:
 def _shown(folder: Path, path: Path, scene: Any) -> list[tuple[str, Any]]:
     """A picture and a film of the demo, drawn in a few seconds; better where the packages for it are installed."""
     from viscoil.cli.renders import Progress
-    from viscoil.errors import MissingExtra
+    from viscoil.errors import MissingExtra, install_command
     from viscoil.extras import require
     from viscoil.io.run import Run
     from viscoil.render.film import write_film
@@ -223,7 +228,7 @@ def _shown(folder: Path, path: Path, scene: Any) -> list[tuple[str, Any]]:
     large = Settings(fast=True, view=settings.view)
     image = folder / f"{DEMO_SCENE}.png"
     draw(run.frame(telling), large, scenery([run.frame(telling)], large)).save(image)
-    note = "drawn as particles; for surfaces: pip install \"viscoil[surface]\"" if settings.how() == "particles" else ""
+    note = f"drawn as particles; for surfaces: {install_command('surface')}" if settings.how() == "particles" else ""
     return [("picture", image), ("film", film), ("note", note), ("pictures", run.path / "render")]
 
 

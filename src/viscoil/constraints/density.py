@@ -26,6 +26,7 @@ import quadrants as qd
 
 from viscoil.particles import Floats, Ints, Particles, Vectors, vec3
 from viscoil.sph.finding import coincident
+from viscoil.sph.finite import unless_lost
 from viscoil.sph.neighbors import (
     NeighborList,
     Torus,
@@ -39,7 +40,7 @@ from viscoil.sph.neighbors import (
     team_vector,
     turns,
 )
-from viscoil.sph.records import Records, apart, begin_at, digits_of, here, record_at, spot, unit_of, vector_of
+from viscoil.sph.records import Records, begin_at, record_from, vector_of
 from viscoil.sph.smoothing import density_weight, poly6, spiky_gradient
 
 
@@ -163,7 +164,8 @@ def _multiplier(density: qd.f32, stiffness: qd.f32, softness: qd.f32, c: Density
     error = qd.max(excess, 0.0)
     if c.unilateral[0] == 1:
         excess = error
-    return -excess / (stiffness + qd.max(softness, c.share[0] * stiffness)), error
+    value = -excess / (stiffness + qd.max(softness, c.share[0] * stiffness))
+    return unless_lost(value, density + stiffness), error
 
 
 @qd.func
@@ -171,65 +173,43 @@ def sums_by_records(
     i: qd.i32, count: qd.i32, r: Records, half: qd.i32, near: NeighborList, torus: Torus, h: qd.f32, member: qd.i32,
     team: qd.template(), kernel: qd.template(), periodic: qd.template(),
 ):  # fmt: skip
-    """(Σ W with i's own, Σ g x, Σ g² r²) where all have one volume and mass: a half of the records holds the places."""
+    """(h³ Σ W with i's own, h⁴ Σ ∇W, h⁸ Σ |∇W|²) where all have one volume and mass: a half of the records holds the places.
+
+    Kernels are those of a support of 1: |∇W|² alone would leave the range of float32 for small particles."""
     begin = begin_at(r, half)
-    xi = vector_of(record_at(r, begin, i))
+    xi = vector_of(record_from(begin, i))
     density = 0.0
-    slopes = vec3(0.0)
+    gradients = vec3(0.0)
     squares = 0.0
+    shorter = 1.0 / (h * h)
     some = fetch_first(near, i, count, member, team)
     for turn in range(turns(count, team)):
         ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
-            d = separation(xi, vector_of(record_at(r, begin, some[lane])), torus, periodic)
-            r2 = d.dot(d)
-            slope = spiky_gradient(r2, h)
-            density += density_weight(r2, h, kernel)
-            slopes += slope * d
-            squares += slope * slope * r2
+            d = separation(xi, vector_of(record_from(begin, some[lane])), torus, periodic)
+            q2 = d.dot(d) * shorter
+            slope = spiky_gradient(q2, 1.0)
+            density += density_weight(q2, 1.0, kernel)
+            gradients += slope * d
+            squares += slope * slope * q2
         some = ahead
     # Who fills up the last fetch is i itself: one of them is meant.
-    own = qd.cast(1 - _filled(count, team), qd.f32) * density_weight(0.0, h, kernel)
-    return team_sum(density, team) + own, team_vector(slopes, team), team_sum(squares, team)
-
-
-@qd.func
-def sums_by_spots(
-    i: qd.i32, count: qd.i32, r: Records, near: NeighborList, h: qd.f32, member: qd.i32, team: qd.template(),
-    kernel: qd.template(),
-):  # fmt: skip
-    """The same in open space, from places of 8 bytes: half as many to fetch, distances right to 2e-6 h."""
-    xi = here(spot(r, i))
-    unit = unit_of(h)
-    digits = digits_of(r)
-    density = 0.0
-    slopes = vec3(0.0)
-    squares = 0.0
-    some = fetch_first(near, i, count, member, team)
-    for turn in range(turns(count, team)):
-        ahead = fetch_next(near, i, count, turn, member, team)
-        for lane in qd.static(range(lanes())):
-            d = unit * apart(xi, spot(r, some[lane]), digits)
-            r2 = d.dot(d)
-            slope = spiky_gradient(r2, h)
-            density += density_weight(r2, h, kernel)
-            slopes += slope * d
-            squares += slope * slope * r2
-        some = ahead
-    own = qd.cast(1 - _filled(count, team), qd.f32) * density_weight(0.0, h, kernel)
-    return team_sum(density, team) + own, team_vector(slopes, team), team_sum(squares, team)
+    own = qd.cast(1 - _filled(count, team), qd.f32) * density_weight(0.0, 1.0, kernel)
+    return team_sum(density, team) + own, team_vector(gradients, team) / h, team_sum(squares, team)
 
 
 @qd.func
 def multiplier_from(
-    i: qd.i32, p: Particles, density: qd.f32, slopes: vec3, squares: qd.f32, wall: qd.f32, toward: vec3, c: DensityNumbers
+    i: qd.i32, p: Particles, density: qd.f32, gradients: vec3, squares: qd.f32, wall: qd.f32, toward: vec3, c: DensityNumbers
 ):
     """What :func:`multiplier_of` tells, from the sums of :func:`sums_by_records`. The one volume is read once, not by each."""
-    volume = p.volume[0]
+    h = c.support[0]
+    share = p.volume[0] / (h * h * h)
     mobility = p.inverse_mass[i]
-    gradient = toward + volume * slopes
-    stiffness = mobility * (volume * volume * squares + gradient.dot(gradient))
-    return _multiplier(volume * density + wall, stiffness, c.softness[0] * mobility, c)
+    gradient = h * toward + share * gradients  # in units of 1/h, as all that follows
+    stiffness = mobility * (share * share * squares + gradient.dot(gradient))
+    value, error = _multiplier(share * density + wall, stiffness, c.softness[0] * mobility * h * h, c)
+    return value * h * h, error
 
 
 @qd.func(requires_top_level=True)
@@ -355,14 +335,14 @@ def correction_by_records(
         repulsion = c.repulsion[0] / p.inverse_mass[i]
     reference = c.reference[0]
     begin = begin_at(r, half)
-    own = record_at(r, begin, i)
+    own = record_from(begin, i)
     xi = vector_of(own)
     total = vec3(0.0)
     some = fetch_first(near, i, count, member, team)
     for turn in range(turns(count, team)):
         ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
-            other = record_at(r, begin, some[lane])
+            other = record_from(begin, some[lane])
             d = separation(xi, vector_of(other), torus, periodic)
             r2 = d.dot(d)
             weight = pair_weight(own[3], 1.0, other[3], 1.0, r2, h, repulsion, reference, power)

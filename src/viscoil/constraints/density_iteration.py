@@ -7,9 +7,7 @@ say comes in a pass of its own, for the few particles that may be near one.
 Places go back and forth between the two halves of one array, so that a shift reads what was there before everybody moved:
 ``half[0]`` is the half that holds the places, ``half[1]`` the one a shift reads. Where GPUs read neighbours as records
 (``packed``, sph/records.py) those have the same two halves, and a place that changes in one array changes in both, unless
-nobody wants the array before the last iteration (``lazy``). Weighing,
-which needs nothing but places, reads them from words of half the size on request (``spots``), which need no second half: it is
-not weighing that moves anybody.
+nobody wants the array before the last iteration (``lazy``).
 """
 
 import quadrants as qd
@@ -24,16 +22,15 @@ from viscoil.constraints.density import (
     multiplier_from,
     multiplier_of,
     sums_by_records,
-    sums_by_spots,
 )
 from viscoil.constraints.nearby import Nearby, add, block_beside, threads_beside
-from viscoil.constraints.staying import block_that_stays, threads_of, wait_for_all
 from viscoil.constraints.walls import wall_density
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.clusters import Clusters, note_touch
 from viscoil.solids.sdf import Parts, Solids
+from viscoil.sph.finite import unless_lost
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.records import Records, fourth, is_narrow, put_fourth, put_record, put_spot, record, vec4, vector_of
+from viscoil.sph.records import Records, fourth, put_fourth, put_record, record, vec4, vector_of
 
 
 @qd.func
@@ -55,7 +52,6 @@ def begin_halves(
             x[length_of(x) + i] = x[i]
         if qd.static(packed):
             put_record(r, iterations % 2 * length_of(x) + i, x[i], 0.0)
-            put_spot(r, i, x[i], h)
         if i == 0:
             half[0] = iterations % 2
             left[()] = iterations
@@ -139,17 +135,14 @@ def _weigh_one(
     excess = 0.0
     if qd.static(packed):
         density = 0.0
-        slopes = vec3(0.0)
+        gradients = vec3(0.0)
         squares = 0.0
-        if qd.static(periodic or not is_narrow()):  # spots have a period of their own
-            density, slopes, squares = sums_by_records(
-                i, count, r, half[0], near, torus, c.support[0], t % team, team, kernel, periodic
-            )
-        else:
-            density, slopes, squares = sums_by_spots(i, count, r, near, c.support[0], t % team, team, kernel)
+        density, gradients, squares = sums_by_records(
+            i, count, r, half[0], near, torus, c.support[0], t % team, team, kernel, periodic
+        )
         if t < n * team and t % team == 0:  # what follows is read after the loop: it would take registers from it
             share, toward = _of_walls(i, moves, clear, wall, wall_gradient, c, walled)
-            value, excess = multiplier_from(i, p, density, slopes, squares, share, toward, c)
+            value, excess = multiplier_from(i, p, density, gradients, squares, share, toward, c)
     else:
         share, toward = _of_walls(i, moves, clear, wall, wall_gradient, c, walled)
         value, excess = multiplier_of(
@@ -167,6 +160,7 @@ def _weigh_one(
                 hurries = True
                 if qd.static(bodied):  # what holds a body together works against it in all iterations: plain ones
                     hurries = p.cluster[i] < 0
+                alone = value
                 if hurries:
                     last = own[3]
                     if qd.static(not packed):
@@ -174,6 +168,7 @@ def _weigh_one(
                     value = gather_momentum(i, value, last, used[0], c, pressure)
                 else:
                     value = qd.min(value, 0.0)
+                value = unless_lost(value, alone)
         if qd.static(packed):
             put_fourth(r, first + i, own[2], value)
         else:
@@ -256,7 +251,6 @@ def _shift_one(
                     add(i, nearby)
         if qd.static(packed):
             put_record(r, length_of(x) - first + i, place, own)  # the next multiplier depends on this one
-            put_spot(r, i, place, c.support[0])
         if qd.static(lazy):
             if half[2] == 1:
                 x[length_of(x) - first + i] = place
@@ -315,51 +309,10 @@ def _touch_one(
             x[at] = place
             if qd.static(packed):
                 put_record(r, at, place, fourth(r, at))
-                put_spot(r, i, place, h)
         if qd.static(walled):
             share, slope = wall_density(place, h, number, solids, parts, 0)
             wall[i] = share
             wall_gradient[i] = slope
-
-
-@qd.func(requires_top_level=True)
-def relax_staying(
-    p: Particles, x: Vectors, half: Ints, r: Records, n: qd.i32, full: qd.i32, near: NeighborList, torus: Torus,
-    c: DensityNumbers, radius: qd.f32, number: qd.i32, solids: Solids, parts: Parts, b: Clusters, clear: Floats, wall: Floats,
-    wall_gradient: Vectors, multiplier: Floats, pressure: Floats, left: Flag, used: Ints, nearby: Nearby, gate: Ints,
-    team: qd.template(), kernel: qd.template(), power: qd.template(), walled: qd.template(), solid: qd.template(),
-    hurried: qd.template(), uniform: qd.template(), periodic: qd.template(), packed: qd.template(), blocks: qd.template(),
-):  # fmt: skip
-    """All iterations that are ``left``, in one launch (staying.py). ``solid``: there are solids; ``walled``: they count in the
-    density as well. ``full`` = padded(n · team)."""
-    qd.loop_config(block_dim=qd.static(block_that_stays()))
-    for thread in range(qd.static(threads_of(blocks))):
-        while left[()] > 0:
-            at = thread
-            while at < full:
-                _weigh_one(
-                    at, p, x, half, r, n, near, torus, c, clear, wall, wall_gradient, multiplier, multiplier, pressure, left,
-                    used, team, kernel, walled, False, hurried, uniform, periodic, False, packed,
-                )  # fmt: skip
-                at += qd.static(threads_of(blocks))
-            wait_for_all(gate, blocks)
-            at = thread
-            while at < full:
-                _shift_one(
-                    at, p, x, half, r, n, near, torus, c, clear, wall_gradient, multiplier, left, used, team, power, walled,
-                    uniform, periodic, False, packed, packed, nearby, True,
-                )  # fmt: skip
-                at += qd.static(threads_of(blocks))
-            wait_for_all(gate, blocks)
-            if qd.static(solid):
-                at = thread
-                while at < nearby.number[0]:
-                    _touch_one(
-                        nearby.index[at], p, x, half, r, radius, c.support[0], number, solids, parts, b, clear, wall,
-                        wall_gradient, walled, 0, True, packed,
-                    )  # fmt: skip
-                    at += qd.static(threads_of(blocks))
-                wait_for_all(gate, blocks)
 
 
 @qd.func(requires_top_level=True)

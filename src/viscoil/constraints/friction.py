@@ -131,12 +131,12 @@ def divergence_by_records(
     total = 0.0
     begin = begin_at(r, half)
     digits = digits_of(r)
-    xi, ui = own_of(r, begin, i, digits)
+    xi, ui = own_of(begin, i, digits)
     some = fetch_first(near, i, count, member, team)
     for turn in range(turns(count, team)):
         ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
-            d, uj = other_of(xi, r, begin, some[lane], digits)
+            d, uj = other_of(xi, begin, some[lane], digits)
             slope, _inverse = steepness_beyond(squared(d, 0.25))
             total += slope * d.dot(uj - ui)
         some = ahead
@@ -152,7 +152,7 @@ def friction_by_records(
     total = vec3(0.0)
     begin = begin_at(r, half)
     digits = digits_of(r)
-    xi, ui = own_of(r, begin, i, digits)
+    xi, ui = own_of(begin, i, digits)
     unit = unit_of(h)
     q = bulk[i]
     nu = viscosity[i]
@@ -162,7 +162,7 @@ def friction_by_records(
         ahead = fetch_next(near, i, count, turn, member, team)
         for lane in qd.static(range(lanes())):
             j = some[lane]
-            d, uj = other_of(xi, r, begin, j, digits)
+            d, uj = other_of(xi, begin, j, digits)
             slope, inverse = steepness_beyond(squared(d, 0.25))
             if qd.static(not even):
                 rub = 0.5 * c * _both(nu, viscosity[j]) / unit

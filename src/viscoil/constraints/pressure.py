@@ -39,6 +39,7 @@ from viscoil.constraints.walls import wall_motion_with_bodies
 from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.coupling import Bodies, add_contact, add_push, lever_at_start, way_of
 from viscoil.solids.sdf import Parts, Solids
+from viscoil.sph.finite import unless_lost
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, fill_up, form_of, lanes, seat, separation
 from viscoil.sph.smoothing import cubic, cubic_gradient
 from viscoil.sph.sums import Sums, chunk_totals, grand_total, hand_in, workers
@@ -390,6 +391,7 @@ def relax(
                 value = 0.0
                 if f.diagonal[i] * h * h > 1e-6:  # neither alone in space nor led
                     value = qd.max(f.pressure[i] + mu * last + gain * excess / stiffness, 0.0)
+                value = unless_lost(value, excess + f.diagonal[i])
                 f.change[i] = value - f.pressure[i]
                 f.pressure[i] = value
                 if qd.static(coupled):

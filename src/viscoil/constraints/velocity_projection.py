@@ -30,9 +30,9 @@ import quadrants as qd
 
 from viscoil.constraints.conformation import Substances, divergence_of, memory_of, rates
 from viscoil.constraints.friction import divergence, divergence_by_records, friction, friction_by_records
-from viscoil.constraints.staying import block_that_stays, threads_of, wait_for_all
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, mat3, vec3
 from viscoil.sph.descent import strides
+from viscoil.sph.finite import is_finite
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.records import Records, put_velocity, rounded, velocity_of
 from viscoil.sph.sums import Sums, block_size, chunk_totals, grand_total, hand_in, is_last, on_gpu, workers
@@ -260,7 +260,7 @@ def _steer(
         s.scalars[1] = alpha
         s.scalars[2] = beta
         left[()] = qd.max(left[()] - 1, 0)
-        if gamma <= c.tolerance[0] * c.tolerance[0] * s.scalars[3] or alpha <= 0.0:
+        if gamma <= c.tolerance[0] * c.tolerance[0] * s.scalars[3] or not alpha > 0.0 or not is_finite(alpha):
             left[()] = 0
 
 
@@ -323,36 +323,6 @@ def _image(
             _steer(t % qd.static(block_size(team)), left, n * team, c, s, sums, coupled, team)
 
 
-@qd.func(requires_top_level=True)
-def project_staying(
-    left: Flag, p: Particles, x: Vectors, n: qd.i32, full: qd.i32, dt: qd.f32, near: NeighborList, torus: Torus, h: qd.f32,
-    k: Substances, c: ProjectionNumbers, s: Projection, r: Records, sums: Sums, gate: Ints, team: qd.template(),
-    uniform: qd.template(), even: qd.template(), periodic: qd.template(), packed: qd.template(), blocks: qd.template(),
-):  # fmt: skip
-    """All iterations of conjugate gradients that are ``left``, in one launch (staying.py): blocks are those of the passes, so
-    that sums have the same bits."""
-    qd.loop_config(block_dim=qd.static(block_that_stays()))
-    for thread in range(qd.static(threads_of(blocks))):
-        while left[()] > 0:
-            at = thread
-            while at < full:
-                _bulk_pressure(at, s.search, p, x, n, near, torus, h, k, s, r, team, uniform, periodic, packed, True)
-                at += qd.static(threads_of(blocks))
-            wait_for_all(gate, blocks)
-            at = thread
-            while at < full:
-                _image(
-                    at, left, p, x, n, dt, near, torus, h, c, s, r, sums, True, False, team, uniform, even, periodic, packed
-                )
-                at += qd.static(threads_of(blocks))
-            wait_for_all(gate, blocks)
-            at = thread
-            while at < n:
-                advance_one(at, p, s, r, packed)
-                at += qd.static(threads_of(blocks))
-            wait_for_all(gate, blocks)
-
-
 @qd.func
 def _begin(
     worker: qd.i32, left: Flag, rounds_left: Flag, terms: qd.i32, c: ProjectionNumbers, s: Projection, sums: Sums,
@@ -374,6 +344,8 @@ def _begin(
         rounds_left[()] = c.rounds[0] - s.progress[2]
         budget = (c.iterations[0] * s.progress[2] + c.rounds[0] - 1) // c.rounds[0] - s.progress[0]
         left[()] = qd.select(gamma > c.tolerance[0] * c.tolerance[0] * s.scalars[3], qd.max(budget, 0), 0)
+        if not is_finite(gamma):  # an iteration takes it to the velocities
+            left[()] = 1
 
 
 @qd.func(requires_top_level=True)

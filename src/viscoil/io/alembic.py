@@ -251,7 +251,7 @@ class _Geometry:
 
     def parameters(self, fields: dict[str, np.ndarray]) -> None:
         """One sample of every column of every field."""
-        for field, values in fields.items():
+        for field, values in columns.with_scalars(fields).items():
             for name, column in columns.split(field, values):
                 column = _storable(name, column)
                 self._set(name, _KINDS[column.dtype.name][column.ndim > 1], column)

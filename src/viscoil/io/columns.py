@@ -13,6 +13,22 @@ import numpy as np
 Layout = dict[str, dict[str, Any]]  # field -> {"type": name of the NumPy type, "shape": shape of one row}
 
 
+def von_mises(stress: np.ndarray) -> np.ndarray:
+    """√(3/2 s:s) with the deviator s of stresses (n, 3, 3): (n,) in the unit of the stress. Of a pressure alone it is 0."""
+    symmetric = (stress + stress.transpose(0, 2, 1)) / 2
+    mean = np.trace(symmetric, axis1=1, axis2=2)[:, None, None] / 3
+    deviator = symmetric - mean * np.eye(3, dtype=symmetric.dtype)
+    return np.sqrt(1.5 * np.einsum("nij,nij->n", deviator, deviator))
+
+
+def with_scalars(fields: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The fields, and beside a stress its von Mises equivalent: a number that programs without tensors can colour by."""
+    stress = fields.get("stress")
+    if stress is None or stress.shape[1:] != (3, 3) or "stress_mises" in fields:
+        return fields
+    return {**fields, "stress_mises": von_mises(stress)}
+
+
 def layout(fields: dict[str, np.ndarray]) -> Layout:
     """What :func:`join` needs to put the columns together again."""
     return {name: {"type": values.dtype.name, "shape": list(values.shape[1:])} for name, values in fields.items()}

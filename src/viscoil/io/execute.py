@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from viscoil.errors import RunFolderError, ViscoilError
+from viscoil.io.acted import Watch, rows_of
 from viscoil.io.checkpoint import table_mismatch
 from viscoil.io.frame import Frame
 from viscoil.io.run import Run, scene_hash
@@ -19,6 +20,8 @@ CHECKPOINT_SECONDS = 120.0
 
 class Progress:
     """What :func:`execute` tells its caller. Override what you want to show."""
+
+    watch: Watch | None = None  # what of the asked acts, up to the frame that is told; set by execute
 
     def start(self, first: int, last: int) -> None:
         """The run begins or goes on: ``first`` is the frame already there (-1: none), ``last`` the one to reach."""
@@ -39,6 +42,7 @@ class Outcome:
     time: float  # its simulated time [s]
     resumed_from: int | None  # checkpoint it continued from, None when it began at the start
     message: str  # one sentence, with how to go on
+    acted: tuple[str, ...] = ()  # sentences about what did not act as asked, see io/acted.py
 
 
 def execute(sim: Any, run: Run, frames: int | None = None, progress: Progress | None = None) -> Outcome:
@@ -61,11 +65,13 @@ def execute(sim: Any, run: Run, frames: int | None = None, progress: Progress | 
         try:
             resumed = _restore(sim, run, progress)
             run.set_status("running", frames=last, **({"passes": passes} if passes else {}))
+            progress.watch = _watch(run, -1 if resumed is None else resumed)
             progress.start(-1 if resumed is None else resumed, last)
             stopped = _simulate(sim, run, last, progress, signals) if (resumed is None or resumed < last) else False
-            outcome = _outcome(run, last, resumed, stopped)
+            outcome = _outcome(run, last, resumed, stopped, progress.watch)
             run.set_status(outcome.status, outcome.message)
-            run.log(outcome.message)
+            for text in (outcome.message, *outcome.acted):
+                run.log(text)
             return outcome
         except KeyboardInterrupt:
             _record(run, "interrupted", f"stopped at once by the user. Go on with: {how_to_resume(run, last)}")
@@ -85,11 +91,13 @@ def how_to_resume(run: Run, last: int) -> str:
 def _simulate(sim: Any, run: Run, last: int, progress: Progress, signals: "_Signals") -> bool:
     """Frames up to ``last``; True when a signal ended it before."""
     every = max(1, int(run.setting("output", "checkpoint_every", 10)))
-    notes_said, saved_at = 0, time.monotonic()
+    watch = progress.watch or _watch(run, -1)
+    notes_said, judged, saved_at = 0, len(watch.sentences()), time.monotonic()
     for frame in sim.frames(last):
         run.write_frame(frame)
         metrics = {"frame": frame.index} | sim.metrics()
         run.write_metrics(metrics)
+        watch.add(metrics)
         stop = signals.received and frame.index < last
         due = frame.index > 0 and frame.index % every == 0
         # Only after frame and metrics: a checkpoint promises that all before it is on disk.
@@ -100,6 +108,10 @@ def _simulate(sim: Any, run: Run, last: int, progress: Progress, signals: "_Sign
             run.log(note)
             progress.note(note)
         notes_said = len(sim.notes)
+        if watch.words() and len(found := watch.sentences()) > judged:  # at the end again, with what it came to
+            judged = len(found)
+            for text in found:
+                _say(run, progress, text)
         progress.frame(frame, metrics)
         if stop:
             return True
@@ -137,14 +149,23 @@ def _restore(sim: Any, run: Run, progress: Progress) -> int | None:
     return index
 
 
-def _outcome(run: Run, last: int, resumed: int | None, stopped: bool) -> Outcome:
+def _watch(run: Run, known: int) -> Watch:
+    """Judges what acted in ``run``, whose frames up to ``known`` are not computed again."""
+    watch = Watch(run.settings)
+    for row in rows_of(run.metrics()):
+        if row["frame"] <= known:
+            watch.add(row)
+    return watch
+
+
+def _outcome(run: Run, last: int, resumed: int | None, stopped: bool, watch: Watch) -> Outcome:
     index = run.frames[-1]
     moment = run.frame(index).time
+    status, text = "finished", f"finished: {index} frames, {moment:.6g} s, in {run.path}."
     if stopped:
         how = how_to_resume(run, last)
-        text = f"stopped by the user after frame {index} of {last} ({moment:.6g} s). Go on with: {how}"
-        return Outcome("interrupted", index, moment, resumed, text)
-    return Outcome("finished", index, moment, resumed, f"finished: {index} frames, {moment:.6g} s, in {run.path}.")
+        status, text = "interrupted", f"stopped by the user after frame {index} of {last} ({moment:.6g} s). Go on with: {how}"
+    return Outcome(status, index, moment, resumed, text, tuple(watch.sentences()))
 
 
 def _passes(sim: Any, run: Run) -> str:

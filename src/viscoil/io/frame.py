@@ -1,12 +1,15 @@
 """Frame: what the host sees of a simulation, once per frame. Writers, viewers and surface know only this."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+ASKED_FOR = ("conformation", "stress", "stress_mises")  # fields that scenes have written only when they say so
 
-@dataclass
+
+@dataclass(repr=False)
 class Frame:
     """A copy of the fluid at one moment, sorted by particle id.
 
@@ -23,6 +26,7 @@ class Frame:
     materials: list[dict[str, Any]] = field(default_factory=list)  # name, colour, density [kg/m³]
     solids: list[dict[str, Any]] = field(default_factory=list)  # name, pose (4x4, column vectors), shape
     title: str = ""
+    more: Callable[[str], np.ndarray] | None = field(default=None, repr=False, compare=False)  # computes what is not in fields
 
     def __post_init__(self) -> None:
         if "position" not in self.fields:
@@ -37,12 +41,26 @@ class Frame:
             if array.ndim == 0 or len(array) != count:
                 raise ValueError(f"field '{name}' has shape {array.shape}, expected {count} rows like 'position'")
             self.fields[name] = array
+        self._computed: dict[str, np.ndarray] = {}  # by ``more``: kept for the next look, and never written
 
     def __getitem__(self, name: str) -> np.ndarray:
-        try:
+        if name in self.fields:
             return self.fields[name]
-        except KeyError:
-            raise KeyError(f"this frame has no field '{name}'; it has {', '.join(self.fields)}") from None
+        if self.more is None:
+            wanted = f"; a scene asks for it with [output] fields = ['{name}']" if name in ASKED_FOR else ""
+            raise KeyError(f"this frame has no field '{name}'; it has {', '.join(self.fields)}{wanted}")
+        if name not in self._computed:
+            self._computed[name] = self.more(name)
+        return self._computed[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what belongs to the simulation: copies and other processes have the fields alone."""
+        return {**self.__dict__, "more": None}
+
+    def __repr__(self) -> str:
+        holds = ", ".join(self.fields)
+        title = f' of "{self.title}"' if self.title else ""
+        return f"<Frame {self.index}{title}: {len(self)} particles at {self.time:.6g} s, step {self.step}; {holds}>"
 
     def __len__(self) -> int:
         return len(self.fields["position"])

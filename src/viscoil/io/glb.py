@@ -67,7 +67,7 @@ def _particles(file: "_File", frame: Frame) -> list[dict[str, Any]]:
 def _own(file: "_File", fields: dict[str, np.ndarray]) -> dict[str, int]:
     """Attributes for fields that glTF has no name for."""
     found = {}
-    for field, values in fields.items():
+    for field, values in columns.with_scalars(fields).items():
         for name, column in columns.split(field, values, vectors=False):
             for ending, numbers in _floats(name, column):
                 found[_semantic(name) + ending] = file.array(numbers)

@@ -11,6 +11,22 @@ import numpy as np
 from viscoil.errors import RunFolderError
 from viscoil.io.atomic import explain, write_atomic
 
+UNITS = {  # of the columns of metrics.csv; a name also stands for what begins with it (centre_of_mass_x); else a plain number
+    "time": "s", "dt": "s", "seconds": "s", "height": "m", "front_x": "m", "extent": "m", "centre_of_mass": "m", "body": "m",
+    "speed_max": "m/s", "kinetic_energy": "J", "momentum": "kg m/s", "density_mean": "of rest", "density_max": "of rest",
+    "compression": "%", "density_error": "%", "viscosity_share": "%", "volume": "m³", "mesh_volume": "m³",
+    "particle_volume": "m³", "volume_ratio": "of particles' volume", "area": "m²", "springs": "per particle",
+    "bonds": "per particle", "stiffness": "m/s²",
+}  # fmt: skip
+
+
+def unit_of(column: str) -> str:
+    """Unit of a column of metrics.csv, "" for plain numbers. Shares are stored as such, "%" is how to read them."""
+    if column in UNITS:
+        return UNITS[column]
+    stem = next((name for name in UNITS if column.startswith(f"{name}_")), "")
+    return UNITS.get(stem, "")
+
 
 class MetricsTable:
     """Rows by frame number. New rows are appended; a row for a known frame replaces the old one."""
@@ -41,7 +57,7 @@ class MetricsTable:
         self._whole = complete == text and len(self.rows) == len(lines) - 1
 
     def add(self, values: dict[str, Any]) -> None:
-        """Write one row; ``values`` needs "frame". Unknown names become new columns."""
+        """Write one row; ``values`` needs "frame". Unknown names become new columns, None and NaN empty fields."""
         frame = int(values["frame"])
         row = {str(name): _text(value) for name, value in values.items()}
         new_names = [name for name in row if name not in self.names]
@@ -87,6 +103,8 @@ def _text(value: Any) -> str:
     if isinstance(value, int | np.integer):
         return str(int(value))
     if isinstance(value, (float, np.floating)):
+        if np.isnan(value):
+            return ""
         return str(value)  # the shortest digits that give the same number back, also for float32
     return " ".join(str(value).split())
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from viscoil.errors import RunFolderError
 from viscoil.io.atomic import write_if_changed
+from viscoil.io.columns import with_scalars
 from viscoil.io.frame import Frame
 from viscoil.io.moment import Bodies, Body, Moment, Target
 from viscoil.surface.mesh import SurfaceMesh
@@ -86,7 +87,7 @@ def _red_green_blue(colour: np.ndarray) -> list[tuple[str, np.ndarray]]:
 
 def _columns(fields: dict[str, np.ndarray]) -> list[tuple[str, np.ndarray]]:
     found: list[tuple[str, np.ndarray]] = []
-    for name, values in fields.items():
+    for name, values in with_scalars(fields).items():
         flat = _storable(name, values).reshape(len(values), int(np.prod(values.shape[1:])))
         found += zip(_property_names(name, values.shape[1:]), flat.T, strict=True)
     return found

@@ -29,6 +29,7 @@ import numpy as np
 import viscoil
 from viscoil.errors import RunFolderError, SimulationFailed
 from viscoil.io import checkpoint, vtkhdf
+from viscoil.io.acted import judged
 from viscoil.io.atomic import explain, remove_leftovers, write_atomic, write_if_changed
 from viscoil.io.checkpoint import DamagedCheckpoint, ForeignCheckpoint
 from viscoil.io.frame import Frame, plain
@@ -68,6 +69,20 @@ class Run:
         self._times: dict[int, float] | None = None
         self._table: MetricsTable | None = None
 
+    def __repr__(self) -> str:
+        if not self.resumable(self.path):
+            return f"<Run {self.path}: no run yet>"
+        try:
+            times, method = self.frame_times(), self.setting("solver", "method", "pbf")
+            title, status = self.setting("", "title", ""), self.status
+        except RunFolderError as error:
+            return f"<Run {self.path}: {error}>"
+        last = f"{len(times)} frame{'s' if len(times) > 1 else ''} to {max(times.values()):.6g} s" if times else "no frames yet"
+        counts = self.metrics().get("particles", np.zeros(0))
+        particles = f", {int(counts[-1])} particles" if len(counts) else ""
+        title = f'"{title}", ' if title else ""
+        return f'<Run {self.path}: {title}{method}{particles}, {last}, {status}>'
+
     # ---- opening ------------------------------------------------------------------------------------------------
 
     @classmethod
@@ -105,6 +120,8 @@ class Run:
         """The run folder at ``path``."""
         run = cls(path)
         if not run.path.is_dir():
+            if run.path.is_file():
+                raise RunFolderError(f"{run.path} is a file; expected a run folder, as viscoil run makes one of a scene.")
             raise RunFolderError(f"there is no run folder {run.path}.")
         if not (run.path / "run.json").is_file():
             raise RunFolderError(f"{run.path} is not a run folder: it has no run.json.")
@@ -188,9 +205,14 @@ class Run:
 
     def setting(self, table: str, key: str, default: Any) -> Any:
         """A value of scene.toml by table ("" for the top level) and key, without building the scene."""
+        tables = self.settings
+        return (tables.get(table, {}) if table else tables).get(key, default)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """scene.toml as tables, in which nothing is left to defaults."""
         try:
-            tables = tomllib.loads(self.scene_text)
-            return (tables.get(table, {}) if table else tables).get(key, default)
+            return tomllib.loads(self.scene_text)
         except tomllib.TOMLDecodeError as error:
             raise RunFolderError(f"{self.path / 'scene.toml'} is damaged: {error}.") from error
 
@@ -383,6 +405,10 @@ class Run:
                 numbers = np.array([float(row.get(name) or "nan") for row in rows])
                 columns[f"surface_{name}" if name in columns else name] = numbers
         return columns
+
+    def acted(self) -> list[str]:
+        """Sentences about viscosity and volume that were asked for and did not act; none where all is well."""
+        return judged(self.metrics(), self.settings)
 
 
 def _name(pattern: re.Pattern[str], index: int) -> str:

@@ -177,7 +177,7 @@ class _Samples:
     def set(self, fields: dict[str, np.ndarray], code: float, margin: float) -> int:
         """Author all columns of all fields; the bytes they take."""
         written, size = set(), 0
-        for field, values in fields.items():
+        for field, values in columns.with_scalars(fields).items():
             pieces = [(field, values)] if field in _OWN or field == "displayColor" else columns.split(field, values)
             if field == "id" and values.dtype == np.int32 and self.numbered:
                 pieces = [("ids", values), ("id", values)]  # twice: Blender takes the primvar only

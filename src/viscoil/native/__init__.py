@@ -7,6 +7,7 @@ number of threads. ``VISCOIL_NATIVE=0`` leaves all work to the kernels; ``1`` in
 """
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import CDLL, POINTER, byref, c_char_p, c_int, c_int32
@@ -19,7 +20,8 @@ from viscoil.errors import DeviceError
 from viscoil.native import tasks
 from viscoil.native.build import LIBRARY, SOURCES
 
-_used = True  # False: leave everything to the kernels, see use()
+_used = True  # what the main thread wants; False: leave everything to the kernels, see use()
+_own = threading.local()  # .used: what a thread wants
 
 
 @cache
@@ -55,27 +57,44 @@ def _open() -> tuple[Any, str]:
     return library, name.decode()
 
 
+def _wanted() -> bool:
+    """What this thread wants: until it says so, what the main one did when the thread asked first."""
+    if not hasattr(_own, "used"):
+        _own.used = _used
+    return _own.used
+
+
+def _want(wanted: bool) -> None:
+    global _used
+    _own.used = wanted
+    if threading.current_thread() is threading.main_thread():
+        _used = wanted
+
+
 def active() -> bool:
     """Whether the compiled passes are used."""
-    return _used and not backend.current().is_gpu and _load()[0] is not None
+    return _wanted() and not backend.current().is_gpu and _load()[0] is not None
 
 
 @contextmanager
 def use(wanted: bool) -> Iterator[None]:
-    """Inside, the passes are used where present (True), or the kernels do everything (False)."""
-    global _used
-    before, _used = _used, wanted
+    """Inside, the passes are used where present (True), or the kernels do everything (False).
+
+    This is said for the thread that says it. In the main thread it is also what threads begin with that start inside.
+    """
+    before = _wanted()
+    _want(wanted)
     try:
         yield
     finally:
-        _used = before
+        _want(before)
 
 
 def describe() -> str:
     """What is used, or why not, for ``viscoil doctor`` and run folders."""
     if backend.current().is_gpu:
         return "not used on GPUs"
-    if not _used:
+    if not _wanted():
         return "not in use: left to the kernels"
     library, what = _load()
     return what if library is not None else f"not in use: {what}"

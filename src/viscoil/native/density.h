@@ -65,7 +65,7 @@ inline void finish(const viscoil::DensityTask& t, int begin, int n, float weight
     const float *w = t.inverse_mass + begin, *volume = t.volume + begin, *wall = t.wall + begin, *clear = t.clear + begin;
     const float *toward = t.wall_gradient + 3 * int64_t(begin), reach = t.walled ? t.support : -__builtin_inff();
     const bool unilateral = t.unilateral;
-    float multiplier[BLOCK], error[BLOCK];
+    float multiplier[BLOCK], error[BLOCK], lost[BLOCK];
     for (int q = 0; q < n; q++) {
         const float* sum = sums_of.four[q];
         const bool beside = clear[q] < reach;  // what is kept for others is not meant for them
@@ -77,10 +77,12 @@ inline void finish(const viscoil::DensityTask& t, int begin, int n, float weight
         const float stiffness = g * g * sums_of.square[q] + ox * ox + oy * oy + oz * oz, soft = t.share * stiffness;
         const float below = stiffness + (soft > t.softness ? soft : t.softness);
         multiplier[q] = -moves * (unilateral ? error[q] : excess) / (below * (w[q] > 0 ? w[q] : 1.0f));
+        lost[q] = viscoil::unless_lost(0, moves * (excess + stiffness));
     }
     for (int q = 0; q < n && t.done >= 0; q++)
         if (w[q] > 0) multiplier[q] = gathered(t, begin + q, multiplier[q]);
     for (int q = 0; q < n; q++) {
+        multiplier[q] += lost[q];
         const __m128 x = _mm_load_ps(t.places + 4 * int64_t(begin + q));
         _mm_store_ps(t.with_multipliers + 4 * int64_t(begin + q), _mm_insert_ps(x, _mm_set_ss(multiplier[q]), 0x30));
         t.multiplier[begin + q] = multiplier[q];

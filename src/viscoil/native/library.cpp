@@ -80,22 +80,23 @@ EXPORT void viscoil_project(ProjectTask* task, int n) {
     const int budget = (t.iterations * t.progress[2] + t.rounds - 1) / t.rounds - t.progress[0];
     float before = gamma;
     t.alpha = t.beta = 0;
-    for (int left = gamma > enough ? budget : 0; left > 0; left--) {
+    for (int left = !std::isfinite(gamma) ? 1 : gamma > enough ? budget : 0; left > 0; left--) {
         share_out(chosen->pressures, task, n, GRAIN);
         share_out(chosen->images, task, n, GRAIN);
         add_up(t, n, gamma, delta);
         float curvature = delta;
         t.beta = 0;
         if (t.alpha > 0) {
-            t.beta = gamma / (before > 1e-30f ? before : 1e-30f);
+            t.beta = gamma / before;
             curvature = delta - t.beta * gamma / t.alpha;
         }
-        t.alpha = curvature > 1e-6f * delta ? gamma / (curvature > 1e-30f ? curvature : 1e-30f) : 0;
+        t.alpha = curvature > 1e-6f * delta ? gamma / curvature : 0;
+        t.alpha = viscoil::unless_lost(t.alpha, gamma + delta);
         before = gamma;
         t.progress[0]++;
         t.progress[1]++;
         share_out(chosen->advance, task, n, GRAIN);
-        if (gamma <= enough || t.alpha <= 0) break;
+        if (gamma <= enough || !(t.alpha > 0)) break;
     }
     t.scalars[0] = gamma;
     t.scalars[1] = t.alpha;

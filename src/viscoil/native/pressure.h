@@ -195,7 +195,7 @@ void relax_pass(const void* task, int begin, int end) {
             const float diagonal = t.diagonal[i], stiffness = dt2 * (diagonal > 1e-30f ? diagonal : 1e-30f);
             const float on = t.momentum != 0 ? t.momentum * t.change[i] : 0;
             pressure = diagonal * h2 > 1e-6f ? t.pressure[i] + on + t.relaxation * excess / stiffness : 0;  // alone, or led
-            pressure = pressure > 0 ? pressure : 0;
+            pressure = viscoil::unless_lost(pressure > 0 ? pressure : 0, excess + diagonal);
             t.change[i] = pressure - t.pressure[i];
         }
         t.pressure[i] = pressure;

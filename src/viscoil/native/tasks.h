@@ -1,11 +1,15 @@
 // What each pass is given. Mirrored field by field in tasks.py; pointers lead to the arrays of the kernels themselves.
 #pragma once
+#include <cmath>
 #include <cstdint>
 
 namespace viscoil {
 
 constexpr int GRAIN = 256;  // particles handed out at once: some 10 µs of work
-constexpr int FORMAT = 6;  // changes with any of these structures, and with what passes do with them
+constexpr int FORMAT = 7;  // changes with any of these structures, and with what passes do with them
+
+// ``value``, or NaN if ``witness``, which it was made from, is not finite: as sph/finite.py has it.
+inline float unless_lost(float value, float witness) { return std::isfinite(witness) ? value : NAN; }
 
 // Neighbours of particle i are index[i * row + k], k < count[i].
 struct Near {

@@ -80,4 +80,4 @@ PASSES = {
     "list": ListTask, "density": DensityTask, "xsph": XsphTask, "weigh": PressureTask, "sources": PressureTask,
     "iterate": PressureTask, "accelerate": PressureTask, "project": ProjectTask,
 }  # fmt: skip
-FORMAT = 6  # as in tasks.h
+FORMAT = 7  # as in tasks.h

@@ -88,7 +88,7 @@ class Body(Model):
     density: Annotated[float, Quantity("density", above=0)] | None = None
     """mass per volume of the shape [kg/m³]; either this or mass"""
     mass: Mass | None = None
-    """[kg]; either this or density"""
+    """mass [kg]; either this or density"""
     joint: Literal[JOINTS] = "free"  # type: ignore[valid-type]
     """free: flies; ball: turns about anchor; hinge: turns about axis through anchor; slide: moves along axis; fixed: welded
     to its parent"""

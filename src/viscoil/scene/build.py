@@ -10,7 +10,7 @@ from viscoil.material import Material, unsupported
 from viscoil.scene.bodies_of_particles import ParticleBodies
 from viscoil.scene.emitters import Nozzle
 from viscoil.scene.fill import fill_shape, jittered
-from viscoil.scene.mesh_checks import mesh_notes
+from viscoil.scene.mesh_checks import mesh_notes, thin_notes
 from viscoil.scene.robots import robot_notes
 from viscoil.solids.boundary import overlaps, sample_surface, sample_volumes
 from viscoil.sph.calibration import calibrate
@@ -73,7 +73,7 @@ class Built:
         method = solvers.solver_class(params.method)
         self._couple(scene, method)
         self.nozzles = [Nozzle(emitter, scene.spacing, self._pipe(method)) for emitter in scene.emitter]
-        self.notes += mesh_notes(scene, support)
+        self.notes += [*thin_notes(scene), *mesh_notes(scene, support)]
         self.particle_bodies = ParticleBodies(scene, self.world, list(self.materials.values()))
         self._fill(scene)
         self.particle_bodies.release(self.world, 0.0, self.fluid_values)
@@ -309,6 +309,17 @@ class Built:
                 }
             )
 
+    def _note_blocked_nozzles(self) -> None:
+        """Says which nozzles open inside a solid that stands still: nothing of what they pour gets where it should."""
+        solids = self.world.solids
+        for number, nozzle in enumerate(self.nozzles):
+            rotation, place = nozzle.pose(nozzle.emitter.start)
+            opening = nozzle.section @ rotation.T + place
+            for index, solid in enumerate(solids.solids):
+                if not solid.motion and solid.body is None and (solids.distance(index, opening) < 0).all():
+                    name = f' ("{solid.name}")' if solid.name else ""
+                    self.notes.append(f"emitter.{number} opens inside solid.{index}{name}; expected some spacings away from it")
+
     def _check_nozzles(self, scene: Any) -> None:
         for number, nozzle in enumerate(self.nozzles):
             if len(nozzle.section) == 0:
@@ -317,6 +328,7 @@ class Built:
                     "expected a larger shape or a smaller spacing",
                     key=f"emitter.{number}.shape",
                 )
+        self._note_blocked_nozzles()
         still = [(k, n) for k, n in enumerate(self.nozzles) if not n.emitter.motion]
         if len(still) < 2:
             return

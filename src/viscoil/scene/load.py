@@ -15,7 +15,7 @@ from viscoil.model import Problem, joined, problems
 from viscoil.scene.merge import dotted_paths, merge, nested
 from viscoil.scene.schema import Scene
 from viscoil.scene.toml import quoted
-from viscoil.units import shown
+from viscoil.units import KINDS, shown
 
 LIBRARY = Path(__file__).with_name("library")
 LARGEST_FILE = 20_000_000  # bytes; a scene is text written by people
@@ -65,6 +65,20 @@ def load(
     if scene is None or found:
         raise _located(found, source)
     return scene
+
+
+def as_scene(given: Any) -> Scene:
+    """A scene from whatever stands for one: itself, a shipped name, a path, or its tables as a dict."""
+    if isinstance(given, Scene):
+        return given
+    if isinstance(given, (str, Path)):
+        return load(given)
+    if isinstance(given, dict):
+        return Scene(**given)
+    raise TypeError(
+        f'expected a Scene, the name of a shipped scene ("dam_break"), the path of a .toml file or a dict of its tables; '
+        f"got {shown(given)}"
+    )
 
 
 def profiles(name_or_path: str | Path) -> list[str]:
@@ -123,9 +137,18 @@ def _read(path: Path) -> _Source:
         message = re.sub(r"\s*\(at (.*)\)$", "", str(error))
         place = re.search(r"at line (\d+), column (\d+)", str(error))
         where = f":{place[1]}:{place[2]}" if place else f":{text.count(chr(10)) + 1}"
+        message += _bare_quantity(text.split("\n")[int(place[1]) - 1]) if place else ""
         raise SceneError(f"{title}{where}: not valid TOML: {message}", file=title, expected="TOML") from None
     except RecursionError:
         raise SceneError(f"{title}: not a scene; tables are nested too deeply", file=title) from None
+
+
+def _bare_quantity(line: str) -> str:
+    """What helps where a number has a unit but not the quotes that make it text."""
+    units = sorted({unit for kind in KINDS.values() for unit in kind.units}, key=len, reverse=True)
+    plain = re.sub(r'"[^"]*"|#.*', "", line)
+    found = re.search(rf"(?<![\w.])[-+]?\d[\d.]*\s*(?:{'|'.join(map(re.escape, units))})(?![\w/])", plain)
+    return f'. A value with a unit is text: "{found[0]}"' if found else ""
 
 
 def _parse_setting(setting: str) -> dict[str, Any]:
@@ -167,9 +190,11 @@ def _layered(source: _Source, layers: list[tuple[str, dict[str, Any]]]) -> dict[
     # A scene as it was run carries the name of its quality but no profiles: they are already in it.
     already_applied = not tables and data.get("quality", "quick") == quality
     if isinstance(quality, str) and quality in tables:
-        data = merge(data, nested(tables[quality]), found)
-        for problem in found:
-            problem.key = f"profiles.{quality}.{problem.key}"
+        for name in _extended(quality, tables, source):
+            before = len(found)
+            data = merge(data, nested({key: value for key, value in tables[name].items() if key != "extends"}), found)
+            for problem in found[before:]:
+                problem.key = f"profiles.{name}.{problem.key}"
     elif quality != "quick" and not already_applied:
         names = ["quick", *tables]
         text = (
@@ -188,6 +213,22 @@ def _layered(source: _Source, layers: list[tuple[str, dict[str, Any]]]) -> dict[
         raise _located(found, source)
     data["quality"] = quality
     return data
+
+
+def _extended(name: str, tables: dict[str, dict[str, Any]], source: _Source) -> list[str]:
+    """The profile and those that it ``extends``, in the order in which they are laid over the file."""
+    names = [name]
+    while (base := tables[names[0]].get("extends")) is not None:
+        others = [other for other in tables if other not in names]
+        if base not in others:
+            text = (
+                f"no other profile called {shown(base)}.{did_you_mean(str(base), others)} "
+                f"Expected {f'one of: {listed(others)}' if others else 'no extends: there is none'}"
+            )
+            key = f"profiles.{names[0]}.extends"
+            raise _located([Problem(key, text, "another profile", closest(str(base), others))], source)
+        names.insert(0, base)
+    return names
 
 
 def _located(found: list[Problem], source: _Source) -> SceneError:

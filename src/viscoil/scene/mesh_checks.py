@@ -1,4 +1,4 @@
-"""Looks at the mesh files of a scene before and after it is built: broken files, wrong units, walls that are too thin."""
+"""Looks at the shapes of a scene before and after it is built: broken files, wrong units, walls that are too thin."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -140,8 +140,29 @@ def _about_grid(grid: Any, container: bool, spacing: float) -> list[str]:
             "leak through them. Expected thicker walls, or the mesh in smaller pieces"
         )
     elif grid.thickness < spacing:
-        notes.append(
-            f"has walls {grid.thickness:.3g} m thin, less than one particle spacing ({spacing:g} m): they hold, but particles "
-            f"on both sides see each other. Expected a spacing of at most {grid.thickness:.2g} m or thicker walls"
-        )
+        notes.append(f"has a wall {_thin(grid.thickness, spacing)}")
     return notes
+
+
+def _thin(thickness: float, spacing: float) -> str:
+    """What is to be said about a solid that thin [m]."""
+    return (
+        f"{thickness:.3g} m thin, less than one particle spacing ({spacing:g} m): it holds, but particles on both sides see "
+        f"each other, so fluid on one side presses on, drags or holds that on the other. Expected a spacing of at most "
+        f"{thickness:.2g} m or a thicker one"
+    )
+
+
+def thin_notes(scene: Any) -> list[str]:
+    """A note on every solid drawn thinner than a spacing; on its own meshes see :func:`mesh_notes`, which measures walls.
+
+    Of the parts of figures and robots, which may be many, on the thinnest."""
+    found = []
+    for number, solid in enumerate(scene.every_solid()):
+        shapes = () if solid.container else _primitives(solid.shape)  # outside of a container there is no end to the solid
+        thickness = min((shape.thinnest() for shape in shapes if not isinstance(shape, Mesh)), default=np.inf)
+        if thickness * (1 + 1e-9) < scene.spacing:
+            found.append((number >= len(scene.solid), thickness, _named(f"solid.{number}", solid)))
+    drawn = [(thickness, name) for made, thickness, name in found if not made]
+    made = sorted((thickness, name) for made, thickness, name in found if made)[:1]
+    return [f"{name} is {_thin(thickness, scene.spacing)}" for thickness, name in drawn + made]

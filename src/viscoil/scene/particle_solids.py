@@ -33,7 +33,7 @@ class ParticleSolid(Model):
     shape: Shape
     """what is filled with particles"""
     density: Annotated[float, Quantity("density", above=0, at_most=1e5)] = 1000.0
-    """[kg/m³]"""
+    """mass per volume [kg/m³]"""
     velocity: Velocity = (0.0, 0.0, 0.0)
     """at the start [m/s]"""
     angular_velocity: AngularVelocity = (0.0, 0.0, 0.0)

@@ -97,9 +97,9 @@ class Fluid(Model):
     material: StrictStr
     """a [material.NAME] of this scene or a preset"""
     velocity: Velocity = (0.0, 0.0, 0.0)
-    """[m/s]"""
+    """at the start [m/s]"""
     angular_velocity: AngularVelocity = (0.0, 0.0, 0.0)
-    """about the shape's centre [rad/s]"""
+    """at the start, about the shape's centre [rad/s]"""
     jitter: Annotated[float, Quantity("number", at_least=0, at_most=0.5)] = 0.0
     """random displacement as a fraction of the spacing"""
     seed: Annotated[int, Count(at_least=0, at_most=2**31 - 1)] = 0
@@ -240,7 +240,7 @@ class TimeSettings(Model):
     frame_time: PositiveTime = 1 / 60
     """time between two frames [s]"""
     steps_per_frame: Annotated[int, Count(at_least=1, at_most=1_000_000)] | None = None
-    """fixed step: frame_time divided by this"""
+    """fixed step: frame_time divided by this; left out, and no step or cfl either: 4"""
     step: PositiveTime | None = None
     """fixed step [s]; the last one before a frame is shortened to meet it"""
     cfl: Annotated[float, Quantity("number", above=0, at_most=10)] | None = None
@@ -287,7 +287,8 @@ class Output(Model):
     checkpoint_every: Annotated[int, Count(at_least=1)] = 10
     """frames between checkpoints"""
     fields: list[StrictStr] = Field(default_factory=lambda: ["density"])
-    """quantities written besides position, velocity, id and material"""
+    """quantities written besides position, velocity, id and material: density, conformation, and of method "dcpbd" stress
+    (extra stress [Pa], a 3×3 tensor) and stress_mises (von Mises' equivalent of it [Pa])"""
     volume: Literal["auto", "none", "estimate", "mesh"] = "auto"
     """volume of the fluid in the metrics of each frame. estimate: from densities (`volume`). mesh: that, and the volume inside
     a surface of the fluid (`mesh_volume`; slower, needs the extra "surface"). auto: the estimate, for methods that are there
@@ -335,8 +336,11 @@ class Figure(Model):
     """The published figure a scene is set up after."""
 
     paper: StrictStr
+    """authors and year"""
     number: StrictStr
+    """of the figure"""
     caption: StrictStr = ""
+    """what it shows"""
 
 
 class Picture(Model):

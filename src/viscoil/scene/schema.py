@@ -31,9 +31,10 @@ def _solver(value: Any) -> Any:
     """Turns a [solver] table into the parameters of its method."""
     if isinstance(value, BaseModel):
         return value
-    if not isinstance(value, dict):
-        raise wrong(f'expected a table with a method, e.g. method = "pbf"; got {shown(value)}')
     names = list(solvers.SOLVERS)
+    if not isinstance(value, dict):
+        near = closest(str(value), names) or "pbf"
+        raise wrong(f'expected a table with a method, e.g. solver = {{ method = "{near}" }}; got {shown(value)}')
     method = value.get("method", "pbf")
     if method not in names:
         text = f"unknown solver {shown(method)}.{did_you_mean(str(method), names)} Expected one of: {listed(names)}"
@@ -65,7 +66,7 @@ class Scene(Model):
     spacing: Length
     """distance d between particles at rest [m]"""
     gravity: Acceleration = (0.0, -9.81, 0.0)
-    """[m/s²]"""
+    """acceleration of gravity [m/s²]"""
     up: Literal["y", "z"] = "y"
     """for pictures and exported files"""
     domain: Domain | None = None
@@ -125,6 +126,18 @@ class Scene(Model):
                 return name
         raise SceneError(f"solver: {type(self.solver).__name__} does not belong to a known solver", key="solver")
 
+    def __repr__(self) -> str:
+        if "spacing" not in vars(self):
+            return "<Scene: not made yet>"  # what debuggers see while its keys are being checked
+        kinds = ("fluid", "emitter", "particle_solid", "solid", "robot", "actor", "sink")
+        counts = [f"{len(found)} {kind}{'s' if len(found) > 1 else ''}" for kind in kinds if (found := getattr(self, kind))]
+        holds = ", ".join(counts).replace("_", " ") or "empty"
+        time = f"{self.end_time:.6g} s in {self.time.frames} frames"
+        title = f' "{self.title}"' if self.title else ""
+        return f'<Scene{title}: {self.method}, spacing {self.spacing:g} m, {time}; {holds}>'
+
+    __str__ = __repr__  # pydantic's would print every key
+
     def material_named(self, name: str) -> Material:
         """The material a fluid or emitter refers to: the scene's own, else the preset of that name."""
         if name in self.material:
@@ -174,10 +187,13 @@ class Scene(Model):
         titles = [robot.title for robot in self.robot]
         for title in sorted({title for title in titles if titles.count(title) > 1}):
             found.append(Problem("robot", f'two robots are called "{title}"; expected different names'))
-        from viscoil.particles import FIELDS  # here: it starts the kernel compiler, as the solver's keys did before
+        from viscoil.particles import DERIVED, FIELDS  # here: it starts the kernel compiler, as the solver's keys did before
 
-        known = [name for name, row in FIELDS.items() if row.exported]
+        known = [name for name, row in {**FIELDS, **DERIVED}.items() if row.exported]
         for index, name in enumerate(self.output.fields):
+            if name in DERIVED and not solvers.solver_class(self.method).has_stress:
+                text = f'"{name}": {solvers.without_stress(self.method)}'
+                found.append(Problem(f"output.fields.{index}", text, "a quantity that the method has"))
             if name not in known:
                 text = f'no quantity called "{name}".{did_you_mean(name, known)} Expected one of: {listed(known)}'
                 found.append(Problem(f"output.fields.{index}", text, "a known quantity", closest(name, known)))
@@ -260,7 +276,7 @@ class Scene(Model):
         schema["properties"]["solver"] = {"anyOf": tables, "description": "method and its own parameters"}
         schema["properties"]["profiles"] = {
             "type": "object", "additionalProperties": {"type": "object"},
-            "description": "named tables of changes, applied with quality = NAME",
+            "description": "named tables of changes, applied with quality = NAME; extends = the profile that is applied first",
         }  # fmt: skip
         return schema
 

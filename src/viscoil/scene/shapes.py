@@ -15,7 +15,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from viscoil.model import Model
 from viscoil.units import Length, NonNegativeLength, Position, PositiveNumber, Rotation, Size, shown, wrong
 
-MESH_SUFFIXES = (".stl", ".obj", ".ply", ".off", ".glb", ".gltf", ".3mf")
+MESH_SUFFIXES = (".stl", ".obj", ".ply", ".off", ".glb", ".gltf")
 
 
 class ShapeBase(Model):

@@ -39,6 +39,7 @@ class Plan:
     """A model under construction and what was found on the way."""
 
     spec: Any
+    unit: float = 1.0  # what the model calls one unit of mass [kg], a power of two
     bodies: dict[int, str] = field(default_factory=dict)  # index of a solid that forces move -> name of its body
     keyed: dict[int, str] = field(default_factory=dict)  # index of a solid that keyframes move -> name of its body
     still: dict[int, str] = field(default_factory=dict)  # index of a solid that nothing moves -> name of its body
@@ -71,10 +72,12 @@ def plan(scene: Any, solids: list[Any]) -> Plan:
     spec.option.impratio = 10.0  # friction holds instead of creeping
     spec.option.disableflags |= int(kit.mjtDisableBit.mjDSBL_AUTORESET)
     spec.compiler.degree = False
-    made = Plan(spec)
+    bodies = [solid for solid in solids if solid.body is not None]
+    weight = sum(_weight(solid) for solid in bodies)
+    in_kilograms = weight <= 0 or bool(getattr(scene, "robot", ()))  # robots' files are
+    made = Plan(spec, 1.0 if in_kilograms else _unit(bodies))
     by_name = {solid.name: index for index, solid in enumerate(solids) if solid.name}
     nodes: dict[int, Any] = {}
-    weight = sum(_weight(solid) for solid in solids if solid.body is not None)
     for index, solid in enumerate(solids):
         link = getattr(solid, "link", None)
         if link is None:
@@ -83,6 +86,14 @@ def plan(scene: Any, solids: list[Any]) -> Plan:
             made.bodies[index] = link
     made.bodies = dict(sorted(made.bodies.items()))
     return made
+
+
+def _unit(bodies: list[Any]) -> float:
+    """What one unit of mass is [kg]: MuJoCo refuses inertias up to 1e-15, which a ball of 0.3 mm has in kilograms.
+
+    The lightest body's mass m times its size L: in that unit its mass is 1/L and its inertia about L/10.
+    """
+    return min(2.0 ** round(math.log2(_weight(solid) * bulk_of(solid.shape).volume ** (1 / 3))) for solid in bodies)
 
 
 def _weight(solid: Any) -> float:
@@ -106,11 +117,11 @@ def _add(made: Plan, solids: list[Any], index: int, by_name: dict[str, int], nod
     node = above.add_body(name=name, pos=turn.T @ (position - origin), quat=quaternion(turn.T @ rotation))
     nodes[index] = node
     if solid.body is not None:
-        _add_mass(node, solid)
+        _add_mass(node, solid, made.unit)
         _add_joint(made, node, solid, name, rotation)
         made.bodies[index] = name
     elif animated(solid):
-        _add_heavy(node, weight)
+        _add_heavy(node, weight / made.unit)
         made.keyed[index] = name
     else:
         node.mocap = True  # hands may move it
@@ -119,9 +130,9 @@ def _add(made: Plan, solids: list[Any], index: int, by_name: dict[str, int], nod
     return node
 
 
-def _add_mass(node: Any, solid: Any) -> None:
+def _add_mass(node: Any, solid: Any, unit: float) -> None:
     bulk = bulk_of(solid.shape)
-    density = solid.body.density if solid.body.density is not None else solid.body.mass / bulk.volume
+    density = (solid.body.density if solid.body.density is not None else solid.body.mass / bulk.volume) / unit
     i = density * bulk.inertia
     node.mass = density * bulk.volume
     node.ipos = bulk.centre
@@ -148,8 +159,8 @@ def _add_joint(made: Plan, node: Any, solid: Any, name: str, rotation: np.ndarra
     kinds = {"ball": kit.mjtJoint.mjJNT_BALL, "hinge": kit.mjtJoint.mjJNT_HINGE, "slide": kit.mjtJoint.mjJNT_SLIDE}
     joint = node.add_joint(name=name, type=kinds[body.joint])
     joint.pos = rotation.T @ np.asarray(body.anchor)
-    joint.damping[0] = body.damping
-    joint.stiffness[0] = body.stiffness
+    joint.damping[0] = body.damping / made.unit
+    joint.stiffness[0] = body.stiffness / made.unit
     if body.axis is not None:
         joint.axis = rotation.T @ np.asarray(body.axis)
     if body.range is not None:
@@ -157,11 +168,12 @@ def _add_joint(made: Plan, node: Any, solid: Any, name: str, rotation: np.ndarra
         joint.range = np.radians(body.range) if body.joint == "hinge" else np.asarray(body.range)
     if body.drive is not None:
         drive = body.drive
-        add_servo(made.spec, name, name, drive.stiffness, drive.force)
+        stiffness, force = (None if value is None else value / made.unit for value in (drive.stiffness, drive.force))
+        add_servo(made.spec, name, name, stiffness, force)
         values = np.array([key.value for key in drive.keyframes], float)
         values = np.radians(values) if body.joint == "hinge" else values
         times, smooth = np.array([key.time for key in drive.keyframes]), drive.interpolation == "smooth"
-        made.motors.append(MotorPlan(name, name, times, values, smooth, tuned=True, stiffness=drive.stiffness))
+        made.motors.append(MotorPlan(name, name, times, values, smooth, tuned=True, stiffness=stiffness))
 
 
 def add_servo(spec: Any, name: str, joint: str, stiffness: float | None, force: float | None) -> None:

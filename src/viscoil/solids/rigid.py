@@ -66,7 +66,7 @@ class RigidWorld:
         made = plan(scene, self._solids)
         for number, robot in enumerate(getattr(scene, "robot", ())):
             attach(made, robot, number, scene.up)
-        self.notes = made.notes
+        self.notes, self._unit = made.notes, made.unit
         self._model = model = compiled(made.spec)
         self._data = kit.MjData(model)
         body = lambda name: kit.mj_name2id(model, kit.mjtObj.mjOBJ_BODY, name)  # noqa: E731
@@ -78,7 +78,7 @@ class RigidWorld:
         self._still = [(index, int(model.body_mocapid[body(name)])) for index, name in made.still.items()]
         roots = {body(name) for name in made.keyed.values()}
         self._carry = any(int(model.body_rootid[b]) in roots for b in self._body)
-        self.masses = model.body_mass[self._body].copy()
+        self.masses = made.unit * model.body_mass[self._body]
         self.hearts = model.body_ipos[self._body].copy()  # (B, 3) centre of mass in the solid's frame [m]
         self.follows = np.array([getattr(solids[i], "two_way", True) for i in self.solid], bool)  # whether fluid moves it
         self._jointed = any(j != kit.mjtJoint.mjJNT_FREE for j in model.jnt_type)
@@ -181,7 +181,7 @@ class RigidWorld:
         impulse = np.asarray(impulse, float).reshape(len(self._body), 6) * self.follows[:, None]
         if np.any(impulse):
             self._positions()
-            push = np.einsum("bij,bi->j", self._jacobians(), impulse)
+            push = np.einsum("bij,bi->j", self._jacobians(), impulse / self._unit)
             change = np.zeros((1, self._model.nv))
             self._kit.mj_solveM(self._model, self._data, change, push[None])
             self._data.qvel += change[0]
@@ -211,7 +211,7 @@ class RigidWorld:
         else:  # bodies that fly freely know nothing of each other
             solved = np.zeros_like(rows)
             self._kit.mj_solveM(self._model, self._data, solved, rows)
-        inverse = np.einsum("bik,bjk->bij", jacobian, solved.reshape(jacobian.shape))
+        inverse = np.einsum("bik,bjk->bij", jacobian, solved.reshape(jacobian.shape)) / self._unit
         return inverse * self.follows[:, None, None]
 
     def _advance(self, time: float, dt: float) -> None:

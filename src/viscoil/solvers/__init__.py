@@ -70,3 +70,9 @@ def params_class(method: str) -> Any:
     """The pydantic model of the parameters of ``method``."""
     info = SOLVERS[method]
     return getattr(import_module(info.module), info.name + "Params")
+
+
+def without_stress(method: str) -> str:
+    """What to say where a method without a stress tensor is asked for one."""
+    able = ", ".join(name for name in SOLVERS if solver_class(name).has_stress)
+    return f'method "{method}" has no stress tensor: its forces act between pairs of particles. Expected one of: {able}'

@@ -11,17 +11,16 @@ from typing import Annotated, Any, Literal
 import quadrants as qd
 
 from viscoil import backend
+from viscoil.carried import Carried
 from viscoil.constraints.acceleration import LARGEST_SHARE, compiled_pace, momentum_numbers
 from viscoil.constraints.body_projection import BodyRows, allocate_rows
 from viscoil.constraints.conformation import Substances, substances_of
 from viscoil.constraints.density import DensityNumbers, plain_density, plain_values, stable_relaxation
-from viscoil.constraints.density_iteration import relax_staying
 from viscoil.constraints.friction import pair_factor
 from viscoil.constraints.nearby import allocate_nearby, nobody_nearby
-from viscoil.constraints.staying import allocate_gate, blocks_that_stay, check, reset_gate
-from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers, project_staying
+from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers
 from viscoil.native.fluid import FluidPasses, VelocityPasses, suits
-from viscoil.particles import Carried, Flag, Floats, Ints, Particles, Uploaded, allocate_array, mat3, vec3
+from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, allocate_array, mat3, vec3
 from viscoil.solids.clusters import Clusters, Elastic
 from viscoil.solids.coupling import Bodies
 from viscoil.solids.sdf import Parts, Solids
@@ -80,10 +79,11 @@ class DCPBDParams(SolverParams):
     projection: Literal["cg", "chebyshev", "jacobi"] = "cg"
     """how velocities are projected: conjugate gradients, Chebyshev's iteration, or Jacobi's as in the paper. With bodies that
     fluid can move always conjugate gradients"""
-    velocity_iterations: Annotated[int, Count(at_least=1, at_most=1000), Slider(1, 200)] = 100
-    """most iterations of the velocity projection per step"""
-    velocity_tolerance: Annotated[float, Quantity("number", above=0.0, at_most=0.5), Slider(1e-4, 0.3, log=True)] = 0.01
-    """residual, relative to that without any stress, that ends the velocity projection by conjugate gradients"""
+    velocity_iterations: Annotated[int, Count(at_least=1, at_most=1000), Slider(1, 400)] = 400
+    """most iterations of the velocity projection per step: so many that the tolerance ends them, at any size"""
+    velocity_tolerance: Annotated[float, Quantity("number", above=0.0, at_most=0.5), Slider(1e-4, 0.3, log=True)] = 0.005
+    """residual, relative to that without any stress, that ends the velocity projection by conjugate gradients; with twice as
+    much there were moments at which three quarters of the viscosity acted"""
     contact_rounds: Annotated[int, Count(at_least=1, at_most=10)] | None = None
     """how often the velocity projection looks which particles solids hold; its iterations are shared among the rounds.
     Left out: twice, and four times in long steps, in which gravity alone moves a particle by a twentieth of a spacing"""
@@ -98,7 +98,7 @@ def _whole_step(
     solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch, v: Projection, rows: BodyRows,
     sums: Sums, pressure: Floats, status: Ints, elastic: qd.Template, hurried: qd.Template, walled: qd.Template,
     coupled: qd.Template, mix: qd.Template, team: qd.Template, uniform: qd.Template, even: qd.Template, periodic: qd.Template,
-    packed: qd.Template, places_packed: qd.Template, blocks: qd.Template, depth: qd.Template,
+    packed: qd.Template, places_packed: qd.Template, depth: qd.Template,
 ):  # fmt: skip
     """Algorithm 2 as one graph, rounds of conjugate gradients included, as often as the numbers say: what GPUs run when nobody
     times stages."""
@@ -112,7 +112,6 @@ def _whole_step(
         steps_left[()] -= 1
         rounds_left[()] = c.rounds[0]
         nobody_nearby(s.nearby)
-        reset_gate(s.gate)
         predict(p, k, n, full, torus, solids, parts, b, e, s, v, coupled, mix, periodic)
         search(cells, torus, scanned, s.predicted, p.position, p.id, p.inverse_mass, n, sk.reach2, near, periodic, depth)
         prepare(p, k, n, near, torus, m, c, s, v, elastic, periodic)
@@ -121,31 +120,18 @@ def _whole_step(
                 left, rounds_left, p, k, n, shared, near, torus, m, c, solids, parts, bodies, b, s, v, rows, sums, coupled, mix,
                 team, uniform, even, periodic, packed,
             )  # fmt: skip
-            if qd.static(blocks > 0):
-                project_staying(
-                    left, p, s.predicted, n, shared, k.dt, near, torus, k.support, m, c, v, s.records, sums, s.gate, team,
-                    uniform, even, periodic, packed, blocks,
+            while qd.graph.do_while(left):
+                iterate(
+                    left, p, k, n, shared, near, torus, m, c, solids, bodies, b, s, v, rows, sums, coupled, mix, team,
+                    uniform, even, periodic, packed,
                 )  # fmt: skip
-            else:
-                while qd.graph.do_while(left):
-                    iterate(
-                        left, p, k, n, shared, near, torus, m, c, solids, bodies, b, s, v, rows, sums, coupled, mix, team,
-                        uniform, even, periodic, packed,
-                    )  # fmt: skip
             end_round(k, n, solids, bodies, s, coupled)
         settle(left, p, k, n, full, torus, solids, parts, bodies, b, s, v, sums, walled, coupled, mix, periodic, places_packed)
-        if qd.static(blocks > 0):
-            relax_staying(
-                p, s.predicted, s.half, s.records, n, shared, near, torus, d, k.radius, k.solids, solids, parts, b, s.clear,
-                s.wall, s.wall_gradient, s.multiplier, pressure, left, s.used, s.nearby, s.gate, team, 0, 0, walled, walled,
-                hurried, uniform, periodic, places_packed, blocks,
+        while qd.graph.do_while(left):
+            relax(
+                left, p, k, n, shared, near, torus, d, solids, parts, bodies, b, e, s, v.search, pressure, team, hurried,
+                walled, coupled, uniform, mix, periodic, places_packed,
             )  # fmt: skip
-        else:
-            while qd.graph.do_while(left):
-                relax(
-                    left, p, k, n, shared, near, torus, d, solids, parts, bodies, b, e, s, v.search, pressure, team, hurried,
-                    walled, coupled, uniform, mix, periodic, places_packed,
-                )  # fmt: skip
         finish(p, k, n, near, torus, m, spreading, b, s, v, status, elastic, mix, periodic, packed)
 
 
@@ -160,6 +146,7 @@ class DCPBD(Method):
     couples = True
     holds_clusters = True
     long_lists = True
+    has_stress = True
     evolves = ("conformation",)  # fields besides position and velocity that a step changes
 
     def __init__(self, params: DCPBDParams, world: Any):
@@ -175,6 +162,7 @@ class DCPBD(Method):
         self._passes, self._velocities = FluidPasses(), VelocityPasses()
         self._largest: float | None = None
         self._iterations = self._count = 0
+        self._density_of_first = self._cell = 0.0  # [kg/m³], [m³]: their product is a particle's mass, where w = 1
         self._team = world.neighbors.team
         self.carried = {"pressure": Carried(qd.f32, 2)}
         self.resize(max(world.capacity, 1))
@@ -189,9 +177,8 @@ class DCPBD(Method):
             clamped=allocate_array(qd.i32, 1),
             half=allocate_array(qd.i32, 3),
             used=allocate_array(qd.i32, 2),
-            records=allocate_records(2 * capacity, capacity),
+            records=allocate_records(2 * capacity),
             nearby=allocate_nearby(capacity),
-            gate=allocate_gate(),
         )
         self.projection = Projection(
             **{name: allocate_array(vec3, capacity) for name in PROJECTION_VECTORS},
@@ -206,6 +193,7 @@ class DCPBD(Method):
     def take_materials(self, materials: list[Any]) -> None:
         """What the particles are made of. What forgets at once has nothing to remember: then no conformation is followed."""
         self.substances, self._elastic = substances_of(materials, BULK, into=self.substances)
+        self._density_of_first = materials[0].density if materials else 0.0
         # One material without memory has one viscosity: neighbours' need not be read.
         self._even = len(materials) == 1 and not self._elastic
         self._largest = None
@@ -264,6 +252,7 @@ class DCPBD(Method):
         density = plain_density(self._density, world, **hurry)
         spreading = self._spreading.set(spacing=world.spacing, strength=c.spreading)
         self._count, self._iterations = world.count, self._iterations + number * c.iterations
+        self._cell = world.spacing**3
         b, e, mix = world.clusters.device, world.clusters.elastic, world.clusters.mix(dt)
         variant = (world.uniform, self._even and mix == 0, periodic)
         bodies, coupled = world.solids.bodies_device, world.solids.coupled
@@ -274,14 +263,12 @@ class DCPBD(Method):
         packed = world.packed and not coupled and not periodic  # places in records repeat with a period of their own
         places_packed = world.packs_places(mix) and not coupled
         if gradients and not world.stages.precise:
-            blocks = blocks_that_stay(team, coupled, mix)
-            self.stayed = s.gate if blocks else None
             with backend.small_launches(world.neighbors.few):
                 _whole_step(
                     left, rounds_left, steps_left, p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count),
                     near, m, self._numbers(world, rounds), density, spreading, solids, parts, bodies, b, e, s, v, self._rows,
                     sums, pressure, world.status, self._elastic, hurried, walled, coupled, mix, team, *variant, packed,
-                    places_packed, blocks, world.neighbors.scan_depth,
+                    places_packed, world.neighbors.scan_depth,
                 )  # fmt: skip
             return
         compiled = suits(world, mix) and not coupled
@@ -326,13 +313,13 @@ class DCPBD(Method):
 
     def iterations_used(self) -> int:
         """Iterations of the density constraint since the last call."""
-        check(self.stayed)
         used, self._iterations = self._iterations, 0
         return used
 
     def metrics(self) -> dict[str, float]:
-        """Iterations of the velocity projection in the frame, and how well its last step converged: the residual, and the
-        share of the asked viscosity that acted. Eigenvalues of Q that had to be limited in the frame."""
+        """Iterations of the velocity projection in the frame, and how well its last step converged: the residual, the share of
+        the asked viscosity that acted, and the energy [J] that friction took there, without which a share says nothing.
+        Eigenvalues of Q that had to be limited in the frame."""
         start = float(read(self.projection.scalars)[3])
         left, work, drag = total_on_host(self.sums, self._count) if self._count else (0.0, 0.0, 0.0)
         clamped = int(take(self.scratch.clamped)[0])
@@ -341,5 +328,6 @@ class DCPBD(Method):
             "velocity_iterations": used,
             "residual": math.sqrt(max(left, 0.0) / start) if start > 0 else 0.0,
             "viscosity_share": 1 - min(abs(work) / drag, 1.0) if drag > 0 else 1.0,
+            "friction_energy": max(drag, 0.0) * self._density_of_first * self._cell,
             "clamped": clamped,
         }

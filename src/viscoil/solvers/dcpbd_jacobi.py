@@ -48,6 +48,7 @@ from viscoil.transfer import read, take
 from viscoil.units import Count, Quantity, Slider, wrong
 
 PUBLISHED_BETA = 5.0
+ROUNDING = 1e-6  # strain that rounded places and velocities make by themselves, as in free fall: no share can be said of it
 VECTORS = ("u", "aim", "shift", "change", "weight", "products")
 FLOATS = ("multiplier", "error", "clear", "wall")
 
@@ -365,7 +366,7 @@ class DCPBDJacobi(Method):
         clamped = int(take(self.scratch.clamped)[0])
         return {
             "residual": rest / self._movers,
-            "viscosity_share": min(max(work / strain, 0.0), 1.0) if strain > 0 else 1.0,
+            "viscosity_share": min(max(work / strain, 0.0), 1.0) if strain > ROUNDING**2 * self._movers else 1.0,
             "largest_eigenvalue": eigenvalue,
             "clamped": clamped,
         }

@@ -17,7 +17,7 @@ from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.dcpbd_projection import Scratch
 from viscoil.solvers.solver import StepNumbers, StepValues, values_of
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.sph.records import put_record, put_spot
+from viscoil.sph.records import put_record
 from viscoil.sph.sums import Sums, chunk_totals, hand_in, padded
 from viscoil.steps.conformation import next_conformation
 from viscoil.steps.integrate import corrected_velocities
@@ -44,7 +44,6 @@ def _place(i: qd.i32, x: vec3, k: StepValues, s: Scratch, packed: qd.template())
         s.predicted[other] = x
     if qd.static(packed):
         put_record(s.records, qd.select(k.iterations % 2 == 1, other, i), x, 0.0)
-        put_spot(s.records, i, x, k.support)
 
 
 @qd.func(requires_top_level=True)

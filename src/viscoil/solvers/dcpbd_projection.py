@@ -66,7 +66,6 @@ class Scratch:
     used: Ints  # iterations of the density constraint: in this step, since last asked
     records: Records  # of velocity_projection.py, then the two halves of density_iteration.py
     nearby: Nearby  # who is beside solids
-    gate: Ints  # of staying.py
 
 
 @qd.func(requires_top_level=True)

@@ -19,9 +19,10 @@ from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.coupling import Bodies, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import StepNumbers
+from viscoil.sph.finite import all_finite
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.sums import Sums, padded
-from viscoil.steps.integrate import finite, moved, note_speed, wrapped
+from viscoil.steps.integrate import moved, note_speed, wrapped
 from viscoil.steps.smooth_velocities import SmoothingNumbers, meet_clinging_bodies, smooth_velocities
 
 
@@ -208,7 +209,7 @@ def commit(
 ):  # fmt: skip
     """The particle's new place and velocity, unless they are not sane; what its pressure was."""
     way = x - p.position[i]
-    if finite(x) == 0 or way.dot(way) > k.farthest[0] * k.farthest[0]:
+    if not all_finite(x) or way.dot(way) > k.farthest[0] * k.farthest[0]:
         qd.atomic_min(status[0], p.id[i])
     elif p.inverse_mass[i] > 0.0:
         note_speed(v, status)

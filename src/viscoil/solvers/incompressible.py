@@ -29,8 +29,9 @@ from viscoil.constraints.walls import walls_nearby
 from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import Method, SolverParams, StepNumbers
+from viscoil.sph.finite import all_finite
 from viscoil.sph.neighbors import NeighborList, Torus
-from viscoil.steps.integrate import finite, predict, wrapped
+from viscoil.steps.integrate import predict, wrapped
 from viscoil.units import Count, Quantity, Slider
 
 VECTORS = ("predicted", "aim", "shift", "velocity", "correction", "wall_gradient")
@@ -170,7 +171,7 @@ def commit(p: Particles, k: StepNumbers, torus: Torus, s: Flow, status: Ints, pe
         u = s.velocity[i]
         if p.inverse_mass[i] > 0.0:
             u += s.shift[i] / k.dt[0]
-        if finite(x) == 0 or way.dot(way) > k.farthest[0] * k.farthest[0]:
+        if not all_finite(x) or way.dot(way) > k.farthest[0] * k.farthest[0]:
             qd.atomic_min(status[0], p.id[i])
         elif p.inverse_mass[i] > 0.0:
             qd.atomic_max(status[1], qd.bit_cast(u.norm(), qd.i32))

@@ -8,6 +8,7 @@ import quadrants as qd
 from pydantic import StrictBool
 
 from viscoil import backend, native
+from viscoil.carried import Carried
 from viscoil.constraints.acceleration import LARGEST_SHARE, compiled_pace, momentum_numbers
 from viscoil.constraints.contact import contact_and_clearance, contact_of_nearby, gauge_contacts
 from viscoil.constraints.density import (
@@ -22,7 +23,6 @@ from viscoil.constraints.density_iteration import (
     begin_halves,
     copy_places,
     end_halves,
-    relax_staying,
     shift,
     touch,
     weigh,
@@ -31,9 +31,8 @@ from viscoil.constraints.density_iteration import (
 from viscoil.constraints.nearby import Nearby, allocate_nearby, lists, nobody_nearby
 from viscoil.constraints.particle_solids import find_clusters, hold_together
 from viscoil.constraints.shape_matching import carry_on, rigid_velocities
-from viscoil.constraints.staying import allocate_gate, blocks_that_stay, reset_gate
 from viscoil.native.fluid import FluidPasses, suits
-from viscoil.particles import Carried, Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
+from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.clusters import Clusters, Elastic
 from viscoil.solids.coupling import Bodies, approach, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
@@ -110,7 +109,6 @@ class Scratch:
     half: Ints  # of ``predicted``: that holds the places, that a shift reads; and if it is the last shift
     records: Records  # places and multipliers, two halves as well
     nearby: Nearby  # who is beside solids
-    gate: Ints  # of staying.py
 
 
 @qd.func(requires_top_level=True)
@@ -327,7 +325,7 @@ def _whole_step(
     near: NeighborList, c: DensityNumbers, solids: Solids, parts: Parts, bodies: Bodies, b: Clusters, e: Elastic, s: Scratch,
     pressure: Floats, status: Ints, team: qd.Template, walls: qd.Template, power: qd.Template, uniform: qd.Template,
     kernel: qd.Template, controlled: qd.Template, hurried: qd.Template, coupled: qd.Template, mix: qd.Template,
-    periodic: qd.Template, packed: qd.Template, confined: qd.Template, blocks: qd.Template, depth: qd.Template,
+    periodic: qd.Template, packed: qd.Template, confined: qd.Template, depth: qd.Template,
 ):  # fmt: skip
     """Algorithm 1 as one graph, as often as the numbers say: what a GPU runs when nobody asks for the time of its stages."""
     k = values_of(numbers)
@@ -339,22 +337,14 @@ def _whole_step(
     while qd.graph.do_while(steps_left):
         steps_left[()] -= 1
         nobody_nearby(s.nearby)
-        reset_gate(s.gate)
         _predict(p, k, n, whole, torus, solids, parts, bodies, b, e, s, coupled, mix, periodic)
         search(cells, torus, scanned, s.predicted, p.position, p.id, p.inverse_mass, n, sk.reach2, near, periodic, depth)
         _start(left, p, k, n, solids, parts, s, walls, packed, qd.static(lists(coupled, mix)))
-        if qd.static(blocks > 0):
-            relax_staying(
-                p, s.predicted, s.half, s.records, n, full, near, torus, c, k.radius, k.solids, solids, parts, b, s.clear,
-                s.wall, s.wall_gradient, s.multiplier, pressure, left, s.used, s.nearby, s.gate, team, kernel, power, walls > 1,
-                walls > 0, hurried, uniform, periodic, packed, blocks,
+        while qd.graph.do_while(left):
+            _iterate(
+                left, p, k, n, full, near, torus, c, solids, parts, bodies, b, e, s, pressure, team, walls, power, uniform,
+                kernel, controlled, hurried, coupled, mix, periodic, packed,
             )  # fmt: skip
-        else:
-            while qd.graph.do_while(left):
-                _iterate(
-                    left, p, k, n, full, near, torus, c, solids, parts, bodies, b, e, s, pressure, team, walls, power, uniform,
-                    kernel, controlled, hurried, coupled, mix, periodic, packed,
-                )  # fmt: skip
         if qd.static(controlled):
             end_halves(s.predicted, s.half, n)
         _finish(p, k, n, near, torus, b, s, status, confined, uniform, mix, periodic, packed)
@@ -385,9 +375,8 @@ class PBF(Method):
             partial=allocate_array(qd.f32, capacity // 256 + 1),
             used=allocate_array(qd.i32, 2),
             half=allocate_array(qd.i32, 3),
-            records=allocate_records(2 * capacity, capacity),
+            records=allocate_records(2 * capacity),
             nearby=allocate_nearby(capacity),
-            gate=allocate_gate(),
         )
         self.counter = self.scratch.used
 
@@ -457,13 +446,10 @@ class PBF(Method):
             periodic, packed,
         )  # fmt: skip
         if not world.stages.precise:
-            # What is left to correct is not asked for in between where threads stay.
-            blocks = 0 if c.tolerance else blocks_that_stay(world.neighbors.team, coupled, mix)
-            self.stayed = s.gate if blocks else None
             with backend.small_launches(world.neighbors.few):
                 _whole_step(
                     left, backend.loop_counter(1), p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count),
-                    near, d, solids, parts, bodies, b, e, s, pressure, world.status, *variant, c.vorticity > 0, blocks,
+                    near, d, solids, parts, bodies, b, e, s, pressure, world.status, *variant, c.vorticity > 0,
                     world.neighbors.scan_depth,
                 )  # fmt: skip
             return

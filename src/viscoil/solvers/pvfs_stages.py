@@ -10,6 +10,7 @@ from viscoil.particles import Flag, Floats, Ints, Particles, Vectors, vec3
 from viscoil.solids.coupling import Bodies, accept_impulses, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
 from viscoil.solvers.solver import StepNumbers
+from viscoil.sph.finite import all_finite
 from viscoil.sph.neighbors import NeighborList, Torus
 from viscoil.sph.pairs import displace
 from viscoil.sph.schedule import (
@@ -24,7 +25,7 @@ from viscoil.sph.schedule import (
 from viscoil.sph.springs import Plasticity, SpringRows, adjust, far_springs, spring_colour
 from viscoil.sph.springs_at_once import flow_and_pull, loads
 from viscoil.steps.impulses import ImpulseNumbers, damp_colour, damped
-from viscoil.steps.integrate import finite, moved, note_speed, wrapped
+from viscoil.steps.integrate import moved, note_speed, wrapped
 
 VECTORS = ("x", "before", "touched", "shift", "velocity", "displacement", "pressure")
 
@@ -301,7 +302,7 @@ def finish(
             x = moved(i, p, k.dt[0], vec3(0.0), solids)
             v = (x - p.position[i]) / k.dt[0]
         way = x - p.position[i]
-        if finite(x) == 0 or way.dot(way) > k.farthest[0] * k.farthest[0]:
+        if not all_finite(x) or way.dot(way) > k.farthest[0] * k.farthest[0]:
             qd.atomic_min(status[0], p.id[i])
         elif p.inverse_mass[i] > 0.0:
             change = s.shift[i]

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Protocol
 import quadrants as qd
 
 from viscoil import backend
-from viscoil.constraints.staying import check
 from viscoil.model import Model
 from viscoil.particles import Floats, Ints, Uploaded
 from viscoil.sph.smoothing import SPIKY
@@ -121,6 +120,7 @@ class Solver(Protocol):
     long_lists: bool  # it reads neighbours by fetch and entry alone: lists may have more than 2³¹ entries
     holds_clusters: bool  # rigid and soft bodies made of particles keep their shape
     erosion: float  # how much thinner than drawn such a body is for the fluid, so that it displaces what it should [spacings]
+    has_stress: bool  # its materials are a stress that depends on Q and ∇v: frames can have it (constraints/stress.py)
     evolves: tuple[str, ...]  # fields of particles besides position and velocity that a step changes
     notes: Sequence[str]  # what the user should know about choices the method made
     # A method whose particles remember more than FIELDS offers ``carried``: dict[str, Carried], see World.carry.
@@ -189,11 +189,11 @@ class Method:
     holds_clusters = False
     long_lists = False
     erosion = 0.0
+    has_stress = False
     evolves: tuple[str, ...] = ()
     notes: Sequence[str] = ()
     busy = False
     in_graphs = False  # on GPUs a step is one launch, and so are several: ``step`` takes their number
-    stayed: Any = None  # gate of the last step's launches, if their threads wait for each other (constraints/staying.py)
     counter: Any
     step: Any  # as in Solver, and with the number of steps where those are graphs
 
@@ -231,5 +231,4 @@ class Method:
 
     def iterations_used(self) -> int:
         """Iterations since the last call."""
-        check(self.stayed)
         return int(take(self.counter)[1])

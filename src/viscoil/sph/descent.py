@@ -5,16 +5,19 @@ With z = w r, γ = r·z and δ = z·A z known together, d ← z + β d and u ←
 
 import quadrants as qd
 
-import viscoil.compiler  # noqa: F401  before the first kernel
+from viscoil.sph.finite import unless_lost
 
 
 @qd.func
 def strides(gamma: qd.f32, delta: qd.f32, gamma_before: qd.f32, alpha_before: qd.f32):
-    """(α, β) of an iteration; ``alpha_before`` = 0 in the first. α = 0 once rounding has eaten the curvature d·A d."""
+    """(α, β) of an iteration; ``alpha_before`` = 0 in the first. α = 0 once rounding has eaten the curvature d·A d; NaN if one
+    of the sums is, so that what it leads to is found out."""
     beta = 0.0
     curvature = delta
     if alpha_before > 0.0:
-        beta = gamma / qd.max(gamma_before, 1e-30)
+        beta = gamma / gamma_before  # which was not 0: α would have been
         curvature = delta - beta * gamma / alpha_before
-    alpha = qd.select(curvature > 1e-6 * delta, gamma / qd.max(curvature, 1e-30), 0.0)
-    return alpha, beta
+    alpha = 0.0
+    if curvature > 1e-6 * delta:
+        alpha = gamma / curvature
+    return unless_lost(alpha, gamma + delta), beta

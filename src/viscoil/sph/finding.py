@@ -22,7 +22,7 @@ from viscoil.sph.neighbors import (
     seat,
     separation,
 )
-from viscoil.sph.records import Records, begin_of, is_wide, put_names, put_record, record_ahead, vector_of
+from viscoil.sph.records import Records, begin_of, put_names, put_record, record_from, used, vector_of
 
 ivec2 = qd.types.vector(2, qd.i32)
 
@@ -220,7 +220,7 @@ def _scan_records(
         names = qd.Vector([0 for _ in qd.static(range(lanes()))])
         nearest = reach2
         for lane in qd.static(range(lanes())):  # all of them before the first store
-            other = record_ahead(cells.sorted, begin, a, lane)
+            other = record_from(begin, a, lane)
             d = separation(x, vector_of(other), torus, periodic)
             squares[lane] = d.dot(d)
             names[lane] = qd.bit_cast(other[3], qd.i32)
@@ -280,7 +280,7 @@ def _hand_in(
                 k = batch * qd.static(lanes()) + lane
                 j = basket[k * 128 + qd.simt.block.thread_idx()]
                 four[lane] = qd.select(k < kept, j, i)
-            if qd.static(is_wide() and not torn(depth)):
+            if qd.static(used() and not torn(depth)):
                 put_names(begin + qd.cast(i + batch * form[2], qd.u64) * qd.u64(16), four)
             else:
                 for lane in qd.static(range(lanes())):
@@ -363,7 +363,7 @@ def list_neighbors(
             x = vec3(0.0)
             if qd.static(recorded(depth)):
                 begin = begin_of(cells.sorted)
-                x = vector_of(record_ahead(cells.sorted, begin, place, 0))
+                x = vector_of(record_from(begin, place))
             else:
                 x = vec3(cells.sorted_x[place], cells.sorted_y[place], cells.sorted_z[place])
             per_metre = vec3(torus.real[3], torus.real[4], torus.real[5])

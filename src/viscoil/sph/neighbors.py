@@ -16,7 +16,7 @@ import quadrants as qd
 
 from viscoil import backend
 from viscoil.particles import Floats, Ints, vec3
-from viscoil.sph.records import Words, is_wide, names_at
+from viscoil.sph.records import Words, names_at, used
 
 ivec4 = qd.types.vector(4, qd.i32)
 
@@ -135,7 +135,7 @@ def fetch(near: NeighborList, i: qd.i32, batch: qd.i32, torn: qd.template() = Tr
 def _first_piece(near: NeighborList, at: qd.i32):
     """:func:`_four` of ``index``, by one load where there is one for it."""
     found = qd.Vector([0 for _ in qd.static(range(4))])
-    if qd.static(is_wide()):
+    if qd.static(used()):
         found = names_at(near.address[0] + qd.cast(at, qd.u64) * qd.u64(16))
     else:
         found = _four(near.index, at)

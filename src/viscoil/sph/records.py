@@ -8,11 +8,8 @@ not tell, so the load itself is a short function in the compiler's intermediate 
 bitcode and inlined there. Lists of neighbours are read by it too, four names at once, and written by its counterpart. Writes
 of records, of which there is one per particle and not one per pair, go through the array.
 
-``VISCOIL_RECORDS``: "wide" (default on CUDA), "words" (two loads of 8 bytes, for devices that know no such function),
-"none" (default elsewhere: a CPU's passes are vector code of their own). Results do not depend on it but for rounding. "narrow"
-is "wide", and the density constraint weighs with places of 8 bytes, right to 2e-6 h: half of the bytes in two passes out of
-five. Its noise is more than rounding in short steps: ``viscoil validate invariants`` finds 2e-5 of a rate of turning where it
-asks for 1e-5.
+Used on CUDA; a CPU's passes are vector code of their own, and other devices know no such function. ``VISCOIL_RECORDS`` ("wide",
+"none") asks otherwise, for tests. Results do not depend on it but for rounding.
 """
 
 import os
@@ -34,7 +31,7 @@ vec4 = qd.types.vector(4, qd.f32)
 uvec3 = qd.types.vector(3, qd.u32)
 uvec4 = qd.types.vector(4, qd.u32)
 Words = qd.types.NDArray[qd.u64, 1]
-MODES = ("wide", "words", "none", "narrow")
+MODES = ("wide", "none")
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,6 @@ class Records:
 
     words: Words  # two per record: the first number in the lower half, the second in the upper; the third, the fourth
     address: Words  # of ``words`` on the device, a multiple of 16; of their second half; and the bits of 2²³ (see _digits)
-    spots: Words  # a place alone, rounded as in the second half of this file; one per particle, for those who want them
 
 
 def mode() -> str:
@@ -53,24 +49,14 @@ def mode() -> str:
     if asked and asked not in MODES:
         expected = f"expected one of {', '.join(MODES)}"
         raise DeviceError(f"VISCOIL_RECORDS: {expected}; got '{asked}'.{did_you_mean(asked, MODES)}")
-    if asked in ("wide", "narrow") and device not in ("cuda", "cpu"):
+    if asked == "wide" and device not in ("cuda", "cpu"):
         raise DeviceError(f"VISCOIL_RECORDS: '{asked}' needs CUDA; this process runs on '{device}'")
     return asked or ("wide" if device == "cuda" else "none")
 
 
 def used() -> bool:
-    """Whether passes read records at all."""
-    return mode() != "none"
-
-
-def is_wide() -> bool:
-    """Whether one load takes a whole record."""
-    return mode() in ("wide", "narrow")
-
-
-def is_narrow() -> bool:
-    """Whether there are places of 8 bytes besides."""
-    return mode() == "narrow"
+    """Whether passes read records, each by one load."""
+    return mode() == "wide"
 
 
 load_four: Any = None  # part of kernels: (address, a, b, c, d) sets a to d to the four numbers at the address,
@@ -86,21 +72,21 @@ def _link() -> None:
     load_four, store_four = linked.load_four, linked.store_four
 
 
-def allocate_records(size: int, spots: int = 1) -> Records:
-    """Room for ``size`` records and ``spots`` places, or for one where they are not used."""
+def allocate_records(size: int) -> Records:
+    """Room for ``size`` records, or for one where they are not used."""
     words = allocate_array(qd.u64, 2 * size if used() else 2)
     address, place = allocate_array(qd.u64, 3), 0
-    if is_wide():
+    if used():
         _link()
         place = _aligned_place(words)
     transfer.write(address, np.array([place, place + 16 * (size // 2), 0x4B000000], np.uint64))
-    return Records(words, address, allocate_array(qd.u64, spots if is_narrow() else 1))
+    return Records(words, address)
 
 
 def address_of(words: Any) -> Any:
     """Where an array begins on the device, for :func:`names_at`; 0 where nobody asks."""
     address = allocate_array(qd.u64, 1)
-    if is_wide():
+    if used():
         _link()
         transfer.write(address, np.array([_aligned_place(words)], np.uint64))
     return address
@@ -109,7 +95,7 @@ def address_of(words: Any) -> Any:
 def _aligned_place(words: Any) -> int:
     place = transfer.place_of(words)
     if place % 16:
-        raise DeviceError(f"memory begins at {place:#x}, which is no multiple of 16; say VISCOIL_RECORDS=words")
+        raise DeviceError(f"memory begins at {place:#x}, which is no multiple of 16")
     return place
 
 
@@ -147,11 +133,6 @@ def _joined(low: qd.f32, high: qd.f32) -> qd.u64:
 
 
 @qd.func
-def _low(word: qd.u64) -> qd.f32:
-    return qd.bit_cast(qd.cast(word & qd.u64(0xFFFFFFFF), qd.u32), qd.f32)
-
-
-@qd.func
 def _high(word: qd.u64) -> qd.f32:
     return qd.bit_cast(qd.cast(word >> qd.u64(32), qd.u32), qd.f32)
 
@@ -159,61 +140,27 @@ def _high(word: qd.u64) -> qd.f32:
 @qd.func
 def begin_of(r: Records) -> qd.u64:
     """Where records begin, for :func:`record_from`: what a loop that also stores would look up again each time."""
-    begin = qd.u64(0)
-    if qd.static(is_wide()):
-        begin = r.address[0]
-    return begin
+    return r.address[0]
 
 
 @qd.func
 def record(r: Records, j: qd.i32) -> vec4:
     """All four numbers of record j."""
-    return record_from(r, begin_of(r), j)
+    return record_from(begin_of(r), j)
 
 
 @qd.func
-def record_from(r: Records, begin: qd.u64, j: qd.i32) -> vec4:
-    """The same where ``begin`` is known."""
-    result = vec4(0.0)
-    if qd.static(is_wide()):
-        result = _four_at(begin + qd.cast(j, qd.u64) * qd.u64(16))
-    else:
-        first = r.words[2 * j]
-        second = r.words[2 * j + 1]
-        result = vec4(_low(first), _high(first), _low(second), _high(second))
-    return result
-
-
-@qd.func
-def record_ahead(r: Records, begin: qd.u64, j: qd.i32, more: qd.template()) -> vec4:
-    """:func:`record_from` of record j + ``more``: of several that follow each other only the first has its address found."""
-    result = vec4(0.0)
-    if qd.static(is_wide()):
-        result = _four_at(begin + qd.cast(j, qd.u64) * qd.u64(16) + qd.u64(qd.static(16 * more)))
-    else:
-        result = record_from(r, begin, j + more)
-    return result
+def record_from(begin: qd.u64, j: qd.i32, more: qd.template() = 0) -> vec4:
+    """Record j + ``more`` of those that ``begin`` is the begin of: of several that follow each other only the first has its
+    address found."""
+    return _four_at(begin + qd.cast(j, qd.u64) * qd.u64(16) + qd.u64(qd.static(16 * more)))
 
 
 @qd.func
 def begin_at(r: Records, half: qd.i32) -> qd.u64:
-    """Where the first (0) or the second (1) half of the records begins, for :func:`record_at`. Looked up: an address that is
-    worked out here is worked out again for every neighbour, in four instructions instead of one."""
-    begin = qd.cast(half * (r.words.shape[0] // 4), qd.u64)
-    if qd.static(is_wide()):
-        begin = r.address[half]
-    return begin
-
-
-@qd.func
-def record_at(r: Records, begin: qd.u64, j: qd.i32) -> vec4:
-    """Record j of the half that ``begin`` is the begin of."""
-    result = vec4(0.0)
-    if qd.static(is_wide()):
-        result = record_from(r, begin, j)
-    else:
-        result = record_from(r, qd.u64(0), qd.cast(begin, qd.i32) + j)
-    return result
+    """Where the first (0) or the second (1) half of the records begins. Looked up: an address that is worked out here is worked
+    out again for every neighbour, in four instructions instead of one."""
+    return r.address[half]
 
 
 @qd.func
@@ -262,20 +209,6 @@ def place_word(x: vec3, h: qd.f32) -> qd.u64:
         whole = qd.cast((turns - qd.floor(turns)) * 2097152.0, qd.i32) & 0x1FFFFF
         word |= qd.cast(whole, qd.u64) << qd.u64(qd.static(21 * axis))
     return word
-
-
-@qd.func
-def put_spot(r: Records, i: qd.i32, x: vec3, h: qd.f32):
-    """Spot i ← x, where there are spots."""
-    if qd.static(is_narrow()):
-        r.spots[i] = place_word(x, h)
-
-
-@qd.func
-def spot(r: Records, i: qd.i32):
-    """The :func:`aligned` place of spot i."""
-    low, high = _halves(r.spots[i])
-    return aligned(low, high)
 
 
 @qd.func
@@ -390,14 +323,14 @@ def bits_of(four: vec4):
 
 
 @qd.func
-def own_of(r: Records, begin: qd.u64, i: qd.i32, digits: qd.u32):
+def own_of(begin: qd.u64, i: qd.i32, digits: qd.u32):
     """(place that others are seen from, velocity) of record i of a half; ``begin``, ``digits``: begin_at, digits_of."""
-    bits = bits_of(record_at(r, begin, i))
+    bits = bits_of(record_from(begin, i))
     return here(aligned(bits[0], bits[1])), velocity_in(bits[2], bits[3], digits)
 
 
 @qd.func
-def other_of(own, r: Records, begin: qd.u64, j: qd.i32, digits: qd.u32):
+def other_of(own, begin: qd.u64, j: qd.i32, digits: qd.u32):
     """(x_i − x_j in units of :func:`unit_of` (h), velocity) of record j, seen from a place of :func:`own_of`."""
-    bits = bits_of(record_at(r, begin, j))
+    bits = bits_of(record_from(begin, j))
     return apart(own, aligned(bits[0], bits[1]), digits), velocity_in(bits[2], bits[3], digits)

@@ -1,13 +1,12 @@
 """The host's side of the neighbour search: how many cells, how long a list, and what to do when it was too short."""
 
-import os
 from typing import Any
 
 import numpy as np
 import quadrants as qd
 
 from viscoil import backend, native
-from viscoil.errors import DeviceError, SceneError
+from viscoil.errors import SceneError
 from viscoil.particles import Uploaded, allocate_array
 from viscoil.sph.depth import FEW, PARTING, RECORDED, SPARE, TORN, collected
 from viscoil.sph.finding import Cells, SearchNumbers, find_neighbors, sort_only
@@ -26,7 +25,6 @@ SMALL_TORUS = 256**2  # fewer need one level less of it
 SMALL = 300_000  # particles that get along with so few: five or more in a cell
 MOST_ELEMENTS = 2**31 - 1  # of an array
 FEW_PARTICLES = 40_000  # fewer leave most of a GPU idle
-TEAMS = "1", "2", "4", "8"  # on request
 
 
 def _constant(value: int) -> Any:
@@ -68,14 +66,10 @@ def team_size(particles: int, growing: bool, width: int) -> int:
     80,000 take 2 % less with two than with one, 106,000 take 6 % more. With 28 neighbours 80,000 to 130,000 take 4 to 9 % less
     with one than with two. Where a whole
     team fetches once, a smaller one does as well. Settled once per scene, and where nozzles add particles for the
-    middle way: another size is another program to compile, and other bits. ``VISCOIL_TEAM`` asks for 1, 2, 4 or 8.
+    middle way: another size is another program to compile, and other bits.
     """
     if not backend.current().is_gpu:
         return 1
-    if asked := os.environ.get("VISCOIL_TEAM", "").strip():
-        if asked not in TEAMS:
-            raise DeviceError(f"VISCOIL_TEAM: expected {', '.join(TEAMS[:-1])} or {TEAMS[-1]}; got '{asked}'")
-        return int(asked)
     if growing:
         return 2
     wide = width >= 64
@@ -138,6 +132,11 @@ class Neighbors:
             sorted_z=allocate_array(qd.f32, streamed),
             sorted=allocate_records(capacity + SPARE if self.recorded else 1),
         )
+        self.forget_order()
+
+    def forget_order(self) -> None:
+        """Particles stay as they lie until the next search, which a method may never ask for."""
+        write(self.cells.order, np.arange(self.capacity, dtype=np.int32))
 
     def allow_split(self, allowed: bool) -> None:
         """Whether all that reads the list can follow it into its second piece; a list too long for who cannot is refused."""

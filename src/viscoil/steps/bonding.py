@@ -20,6 +20,7 @@ import quadrants as qd
 
 from viscoil import transfer
 from viscoil.bundles import Bundles
+from viscoil.measure import mean
 from viscoil.particles import Table, Uploaded, allocate_array, vec3
 from viscoil.sph import springs
 from viscoil.sph.bonds import (
@@ -190,4 +191,4 @@ class Bonds:
         self.rows(world)  # as long as the world is
         number, strength = (world.carried[name].array for name in ("number", "strength"))
         held, holders, left = self._sums.of(number, strength, world.count)
-        return {"bonds": held / 2 / max(world.fluid_count, 1), "strength": left / holders if holders else 1.0}
+        return {"bonds": mean(held / 2, world.fluid_count), "strength": mean(left, holders)}

@@ -18,6 +18,7 @@ import quadrants as qd
 
 from viscoil.particles import Flag, Floats, Ints, Matrices, Particles, Vectors, allocate_array, mat3, vec3
 from viscoil.sph.descent import strides
+from viscoil.sph.finite import is_finite
 from viscoil.sph.neighbors import NeighborList, Torus, seat, separation
 from viscoil.sph.smoothing import cubic, cubic_gradient, spiky
 from viscoil.sph.sums import Sums, allocate_sums, chunk_totals, grand_total, hand_in, padded, workers
@@ -175,7 +176,8 @@ def begin(left: Flag, n: qd.i32, k: FitNumbers, s: Fit, sums: Sums):
             s.scalars[0] = total[0]
             s.scalars[1] = 0.0
             s.scalars[3] = qd.max(total[0], total[1])
-            left[()] = qd.select(total[0] > k.tolerance[0] * k.tolerance[0] * s.scalars[3], k.iterations[0], 0)
+            wanted = total[0] > k.tolerance[0] * k.tolerance[0] * s.scalars[3] or not is_finite(total[0])
+            left[()] = qd.select(wanted, k.iterations[0], 0)
 
 
 @qd.func(requires_top_level=True)
@@ -194,7 +196,7 @@ def steer(left: Flag, n: qd.i32, k: FitNumbers, s: Fit, sums: Sums):
             s.scalars[2] = beta
             s.used[0] += 1
             left[()] = qd.max(left[()] - 1, 0)  # the body of a do-while runs once in any case
-            if alpha <= 0.0:
+            if not alpha > 0.0 or not is_finite(alpha):
                 left[()] = 0
 
 

@@ -4,18 +4,9 @@ import quadrants as qd
 
 from viscoil.particles import Ints, Particles, Vectors, vec3
 from viscoil.solids.sdf import Solids
+from viscoil.sph.finite import all_finite
 from viscoil.sph.neighbors import Torus
 from viscoil.sph.records import Records, put_place, put_velocity
-
-
-@qd.func
-def finite(v: vec3) -> qd.i32:
-    """Whether all three components are numbers. Looks at the bits: fast arithmetic may assume there are no NaNs."""
-    result = 1
-    for k in qd.static(range(3)):
-        if (qd.bit_cast(v[k], qd.i32) & 0x7F800000) == 0x7F800000:
-            result = 0
-    return result
 
 
 @qd.func
@@ -47,7 +38,7 @@ def velocities(p: Particles, n: qd.i32, dt: qd.f32, farthest: qd.f32, predicted:
 def _velocity(i: qd.i32, p: Particles, dt: qd.f32, farthest: qd.f32, predicted: Vectors, status: Ints) -> vec3:
     move = predicted[i] - p.position[i]
     velocity = move / dt
-    if finite(predicted[i]) == 0 or move.dot(move) > farthest * farthest:
+    if not all_finite(predicted[i]) or move.dot(move) > farthest * farthest:
         qd.atomic_min(status[0], p.id[i])
     elif p.inverse_mass[i] > 0.0:
         note_speed(velocity, status)
@@ -91,7 +82,7 @@ def corrected_velocities(
             velocity[i] += (predicted[i] - aim[i]) / dt
         else:
             velocity[i] = move / dt
-        if finite(predicted[i]) == 0 or move.dot(move) > farthest * farthest:
+        if not all_finite(predicted[i]) or move.dot(move) > farthest * farthest:
             qd.atomic_min(status[0], p.id[i])
         elif p.inverse_mass[i] > 0.0:
             note_speed(velocity[i], status)

@@ -92,7 +92,7 @@ def spread_by_records(
             total = 0.0
             begin = begin_at(records, 0)
             digits = digits_of(records)
-            xi, ui = own_of(records, begin, i, digits)
+            xi, ui = own_of(begin, i, digits)
             unit = unit_of(h)
             closer = unit / (1.5 * spacing)
             count = near.count[i]
@@ -100,7 +100,7 @@ def spread_by_records(
             for turn in range(turns(count, 1)):
                 ahead = fetch_next(near, i, count, turn, 0, 1)
                 for lane in qd.static(range(lanes())):
-                    d, uj = other_of(xi, records, begin, some[lane], digits)
+                    d, uj = other_of(xi, begin, some[lane], digits)
                     g, r, inverse = cubic_steepness(d.dot(d), 274877.906944)  # 1e-6 h²
                     inward += g * d  # i itself, which fills up the last fetch, adds nothing: d, u_i − u_j and r are zero
                     rate = d.dot(ui - uj) * inverse

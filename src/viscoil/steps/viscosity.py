@@ -61,13 +61,13 @@ def xsph_by_records(
         if p.inverse_mass[i] > 0.0:
             begin = begin_at(r, 1 - half[0])
             digits = digits_of(r)
-            xi, vi = own_of(r, begin, i, digits)
+            xi, vi = own_of(begin, i, digits)
             count = near.count[i]
             some = fetch_first(near, i, count, 0, 1)
             for turn in range(turns(count, 1)):
                 ahead = fetch_next(near, i, count, turn, 0, 1)
                 for lane in qd.static(range(lanes())):
-                    d, vj = other_of(xi, r, begin, some[lane], digits)
+                    d, vj = other_of(xi, begin, some[lane], digits)
                     near_by = qd.max(1.0 - 3.637978807091713e-12 * d.dot(d), 0.0)  # 1 − q², of poly6
                     change += near_by * near_by * near_by * (vj - vi)
                 some = ahead

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from viscoil.controls import Ingredient
 from viscoil.errors import SceneError, ViscoilError
 from viscoil.io.frame import Frame
 from viscoil.studio import colours, engine, server
@@ -29,7 +30,9 @@ from viscoil.studio.saving import Saving
 from viscoil.studio.stage import Stage, framing, matrix, points_of, poses_of, quaternion
 from viscoil.studio.status import Status
 from viscoil.studio.surfaces import Surfaces
+from viscoil.studio.views import Views
 from viscoil.studio.wishes import Wishes
+from viscoil.view.camera import Camera
 
 TICK = 0.02  # seconds between two looks at what is due
 BETWEEN = 1 / 15  # seconds between two frames while surfaces are shown
@@ -72,10 +75,12 @@ class Studio(Wishes):
         self._another = True  # and that scene is another one than before
         self.history = History()
         self.colouring = colours.Colouring()
+        self._made_of: dict[str, str] = {}  # material -> preset that it is, if it is one
         self.showing, self._lit = "points", True  # points or surface
         self._due = {"numbers": 0.0, "curves": 0.0, "thanks": math.inf}
         self.server = server.start(host, server.free_port(host, port, exact_port))
         self.stage = Stage(self.server)
+        self.views = Views(self.server, self._fit, self.post)
         self.surfaces = Surfaces(self)
         self.handles = Handles(self.server, self._dragged)
         self.saving = Saving(self, Path(output))
@@ -157,7 +162,7 @@ class Studio(Wishes):
             self._status.recording = self.saving.recorded
             self.panel.status(self._status)
             self.panel.sliders.settle()
-            self.panel.legend(self.colouring.legend())
+            self.panel.legend(self.colouring.legend(self._made_of))
         if now >= self._due["curves"]:
             self._due["curves"] = now + CURVES
             self.panel.plots.draw(self.history)
@@ -236,7 +241,7 @@ class Studio(Wishes):
             case m.Edited(toml=toml, values=values, ingredients=ingredients):
                 self.toml = toml
                 self.panel.sliders.show(values)
-                self.panel.palette.show(ingredients)
+                self._show_ingredients(ingredients)
             case m.State(name=name, device=device):
                 self._status.state, self._status.device = name, device or self._status.device
                 self._due["numbers"] = 0.0
@@ -281,11 +286,16 @@ class Studio(Wishes):
         self.history.clear()
         self.colouring.forget()
         self.panel.scene(info, message.fresh)
+        self._show_ingredients(info.ingredients)
         if message.fresh:
             self._running = self._source
             self.saving.drop_recording()
             if self.colouring.choice not in colours.choices(info.fields):
                 self.set_view(choice=colours.MATERIAL)
+
+    def _show_ingredients(self, ingredients: tuple[Ingredient, ...]) -> None:
+        self._made_of = {ingredient.name: ingredient.preset for ingredient in ingredients}
+        self.panel.palette.show(ingredients)
 
     # --- frames ------------------------------------------------------------------------------------------------------
     def _take(self, sent: m.FrameSent, arrays: dict[str, np.ndarray]) -> None:
@@ -311,7 +321,9 @@ class Studio(Wishes):
         """Sets the stage for another scene."""
         assert self.info is not None
         self._set_stage = False
-        self.stage.build(self.info, frame, framing(frame, self.info.things))
+        camera = framing(frame, self.info)
+        self.stage.build(self.info, frame, camera)
+        self.views.start(camera)
         self.stage.show(self.showing)
         things = tuple(thing for thing in self.info.things if not thing.by_itself)
         self.handles.build(things, self.stage.size)
@@ -320,16 +332,13 @@ class Studio(Wishes):
             self.handles.show(key, True)
         self.panel.handles(things, shown)
         if self._another:  # whoever loads the same file again keeps the view
-            self._look(None)
+            self.views.show_all()
 
-    def _look(self, client: Any) -> None:
-        if self.frame is None or self.info is None or self.stage.camera is None:
-            return
-        camera = framing(self.frame, self.info.things) if client is not None else self.stage.camera
-        for one in [client] if client is not None else self.server.get_clients().values():
-            with one.atomic():
-                one.camera.up_direction, one.camera.fov = camera.up, float(np.radians(camera.field_of_view))
-                one.camera.position, one.camera.look_at = camera.position, camera.target
+    def _fit(self, aspect: float) -> Camera | None:
+        """What sees everything there is now, in a page that has a width and a height."""
+        if self.frame is None or self.info is None or self._set_stage or not 0 < aspect < math.inf:
+            return None
+        return framing(self.frame, self.info, aspect)
 
     def _draw(self, frame: Frame, whole: bool) -> None:
         if self.showing == "surface":

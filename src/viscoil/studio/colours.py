@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from viscoil.controls import readable
+from viscoil.io.columns import von_mises
 
 MATERIAL = "material"
 FADE = 0.97  # an automatic range shrinks by this factor per update at most: no flicker
 MAPS = {"speed": "speed", "density": "coolwarm", "stress": "inferno", "conformation": "viridis"}
 OTHER_MAP = "plasma"
+TITLES = {"stress": "stress (von Mises)"}  # above the legend, where the choice's own name does not say which number it is
 # Deep water to foam: dark where the fluid rests, bright where it is fast.
 SPEED = ((0.07, 0.16, 0.36), (0.10, 0.36, 0.66), (0.16, 0.60, 0.80), (0.55, 0.85, 0.86), (1.0, 1.0, 0.96))
 CELL, MOST_CELLS = 1.6, 96  # edge of a cell in spacings; cells along the longest edge, at most
@@ -69,8 +71,7 @@ def scalars(choice: str, fields: dict[str, np.ndarray], materials: list[dict[str
     if tensors is None:
         return np.linalg.norm(values.reshape(len(values), -1), axis=1)
     if "stress" in name:
-        deviator = tensors - np.trace(tensors, axis1=1, axis2=2)[:, None, None] / 3 * np.eye(3, dtype=np.float32)
-        return np.sqrt(1.5 * np.einsum("nij,nij->n", deviator, deviator))
+        return von_mises(tensors)
     return np.linalg.eigvalsh(tensors)[:, -1].astype(np.float32)
 
 
@@ -132,19 +133,20 @@ class Colouring:
         """Starts again with the range."""
         self.low = self.high = 0.0
 
-    def legend(self) -> str:
-        """HTML of a bar with its numbers, or of the materials' names."""
+    def legend(self, made_of: dict[str, str] | None = None) -> str:
+        """HTML of a bar with its numbers, or of the materials' names. made_of: material -> preset that it is now."""
         if self.choice == MATERIAL:
             rows = "".join(
                 f'<span style="display:inline-block;margin-right:0.9em"><span style="{_swatch(m)}"></span>'
-                f"{html.escape(str(m.get('name', '')))}</span>"
+                f"{html.escape(_called(str(m.get('name', '')), made_of or {}))}</span>"
                 for m in self.materials
             )
             return f'<div style="{_BOX}">{rows}</div>'
         stops = ",".join("rgb({},{},{})".format(*row) for row in table(MAPS.get(self.choice, OTHER_MAP))[::15])
         middle = (self.low + self.high) / 2
         numbers = "".join(f"<span>{readable(value)}</span>" for value in (self.low, middle, self.high))
-        title = html.escape(f"{self.choice.replace('_', ' ')}, {self.unit}" if self.unit else self.choice)
+        name = TITLES.get(self.choice, self.choice.replace("_", " "))
+        title = html.escape(f"{name}, {self.unit}" if self.unit else name)
         return (
             f'<div style="{_BOX}"><div style="opacity:0.75;margin-bottom:0.25em">{title}</div>'
             f'<div style="height:0.7em;border-radius:3px;background:linear-gradient(90deg,{stops})"></div>'
@@ -153,6 +155,12 @@ class Colouring:
 
 
 _BOX = "padding:0 0.75em 0.6em 0.75em;font-size:0.85em;line-height:1.3"
+
+
+def _called(name: str, made_of: dict[str, str]) -> str:
+    """A material by its name, and by what it is made of where that says something else."""
+    preset = made_of.get(name, "")
+    return f"{name}: {preset}" if preset and preset != name else name
 
 
 def _swatch(material: dict[str, Any]) -> str:

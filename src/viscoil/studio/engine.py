@@ -230,19 +230,20 @@ class Engine:
         self._say_state("running" if self._playing else "paused")
 
     def _info(self) -> m.SceneInfo:
-        from viscoil.particles import FIELDS
+        from viscoil.studio.reach import reach
 
         scene, source = self.scene, self._source
         assert source is not None
-        usual = ("position", "id", "material")
+        usual = ("position", "id", "material", "stress_mises")  # the last one is what "stress" is shown by
         return m.SceneInfo(
             source=source.source, title=scene.title or Path(source.source).stem, description=scene.description,
             quality=scene.quality, qualities=self._qualities, method=scene.method, spacing=scene.spacing, up=scene.up,
             frame_time=scene.time.frame_time, groups=tuple(scene_controls(scene)), things=tuple(self._things()),
             materials=tuple(self.sim.frame().materials),
-            fields={name: f.unit for name, f in FIELDS.items() if f.exported and name not in usual},
+            fields={name: unit for name, unit in self.sim.quantities().items() if name not in usual},
             box=(scene.domain.min, scene.domain.max) if scene.domain else None,
             toml=scene.to_toml(), notes=tuple(self.sim.notes), ingredients=ingredients(scene),
+            reach=tuple(map(tuple, reach(self.sim).tolist())),
         )  # fmt: skip
 
     def _things(self) -> list[m.Thing]:
@@ -438,7 +439,8 @@ class Engine:
         begin = perf_counter()
         if self._playing and not self._owing and begin - self._sent < self._interval():
             return
-        frame = self.sim.frame(dict.fromkeys([*self.scene.output.fields, *self._fields]), by_id=False)
+        watched = self.sim.quantities().keys() & self._fields  # a page may still ask for what the last scene had
+        frame = self.sim.frame(dict.fromkeys([*self.scene.output.fields, *watched]), by_id=False)
         whole = at_frame(self.sim)
         nozzles = [nozzle.pose(frame.time) for nozzle in self.sim.nozzles]
         content = m.FrameSent(frame.header(), self._rates(), self._rows, whole, nozzles)

@@ -1,6 +1,7 @@
 """Handles in the picture: arrows and arcs on solids and nozzles that can be dragged while it runs."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from viscoil.studio.messages import Thing
 from viscoil.studio.stage import matrix, quaternion
 
+FOLDER = "/handles"  # the node they hang on
 NEAR = 1e-3  # a thing this close (in sizes of the stage) to where it is wanted has arrived
 
 
@@ -19,6 +21,7 @@ class Handles:
         self._moved = moved
         self._things: dict[str, Thing] = {}
         self._gizmos: dict[str, Any] = {}
+        self._made = 0  # gizmos so far: each has a name of its own, see Stage.build
         self._held: set[str] = set()  # being dragged now
         self._wanted: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # dragged there (wxyz, position), not arrived yet
         self._size = 1.0
@@ -40,9 +43,10 @@ class Handles:
         if not shown or thing is None:
             return
         wxyz, position = pose if pose is not None else (quaternion(np.array(thing.rotation)), np.array(thing.position))
+        self._made += 1
         gizmo = self._server.scene.add_transform_controls(
-            f"/handles/{key}", scale=0.32 * self._size, line_width=3.0, depth_test=False, wxyz=wxyz, position=position,
-            disable_sliders=False, opacity=0.9,
+            f"{FOLDER}/{key} {self._made}", scale=0.32 * self._size, line_width=3.0, depth_test=False, wxyz=wxyz,
+            position=position, disable_sliders=False, opacity=0.9,
         )  # fmt: skip
         self._gizmos[key] = gizmo
 
@@ -85,3 +89,13 @@ class Handles:
     def shown(self) -> list[str]:
         """Keys of the things that have a handle."""
         return list(self._gizmos)
+
+
+@contextlib.contextmanager
+def without_handles(client: Any) -> Iterator[None]:
+    """One browser shows no handles meanwhile: a hidden node of its own stands before the one they hang on."""
+    cover = client.scene.add_frame(FOLDER, show_axes=False, visible=False)
+    try:
+        yield
+    finally:
+        cover.remove()

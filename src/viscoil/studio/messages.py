@@ -144,6 +144,7 @@ class SceneInfo:
     toml: str
     notes: tuple[str, ...]
     ingredients: tuple[Ingredient, ...] = ()
+    reach: tuple[tuple[float, float, float], ...] = ()  # points that fluid and solids may get to [m]
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,6 @@ class Panel:
         import html
 
         values = {control.path: control.value for group in info.groups for control in group.controls}
-        self.palette.show(info.ingredients)
         if not fresh and set(values) == set(self.sliders.paths):
             self.sliders.show(values, at_once=True)
             return
@@ -172,6 +171,7 @@ class Panel:
         self._notes.content, self._notes.visible = box(notes, "note"), bool(notes)
         playing = status.state in ("running", "compiling")
         self._play.label = "Pause" if playing else "Play"
+        self._play.disabled = self._record.disabled = status.state == "empty"
         icons = self._icons
         icon = icons.PLAYER_PAUSE_FILLED if playing else icons.PLAYER_PLAY_FILLED
         if self._play.icon != icon:

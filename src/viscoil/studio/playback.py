@@ -7,6 +7,7 @@ from viscoil.io.frame import Frame
 from viscoil.studio import server as web
 from viscoil.studio.messages import SceneInfo
 from viscoil.studio.stage import Moment, Stage
+from viscoil.studio.views import start_from
 from viscoil.view.camera import Camera
 
 MOST_BYTES = 400_000_000  # of a recording: larger pages do not open in browsers
@@ -15,8 +16,11 @@ MOST_BYTES = 400_000_000  # of a recording: larger pages do not open in browsers
 class Recorder:
     """Collects moments until it is stopped or full."""
 
-    def __init__(self, info: SceneInfo, frame: Frame, camera: Camera, show: str, point_size: float):
-        self.info, self.frame, self.camera = info, frame, camera
+    def __init__(
+        self, info: SceneInfo, frame: Frame, camera: Camera, show: str, point_size: float, view: Camera | None = None
+    ):
+        """camera: sees everything. view: where the page looks from when it is opened, if not from there."""
+        self.info, self.frame, self.camera, self.view = info, frame, camera, view
         self.show, self.point_size = show, point_size
         self.moments: list[Moment] = []
         self.bytes = 0
@@ -37,20 +41,24 @@ class Recorder:
 
     def page(self) -> str:
         """The finished page."""
-        return page(self.info, self.frame, self.camera, self.moments, self.show, self.point_size)
+        return page(self.info, self.frame, self.camera, self.moments, self.show, self.point_size, self.view)
 
 
 def page(
     info: SceneInfo, frame: Frame, camera: Camera, moments: Iterable[Moment], show: str, point_size: float,
-    progress: Callable[[int], None] | None = None,
+    view: Camera | None = None, progress: Callable[[int], None] | None = None,
 ) -> str:  # fmt: skip
-    """HTML that plays ``moments`` at the speed of their times. Drawn by a server nobody can reach, which then ends."""
+    """HTML that plays ``moments`` at the speed of their times, seen from ``view`` (None: ``camera``).
+
+    Drawn by a server nobody can reach, which then ends.
+    """
     server = web.start(web.LOCAL, 0)
     try:
         server.gui.configure_theme(dark_mode=True, show_logo=False, show_share_button=False)
         stage = Stage(server)
         stage.point_size = point_size
         stage.build(info, frame, camera)
+        start_from(server, view or camera)
         stage.show(show)
         record = None
         last: Moment | None = None

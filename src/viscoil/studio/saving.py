@@ -8,6 +8,7 @@ from typing import Any
 
 from viscoil.errors import ViscoilError
 from viscoil.io.atomic import explain, write_atomic
+from viscoil.studio.handles import without_handles
 from viscoil.studio.playback import MOST_BYTES, Recorder
 from viscoil.studio.stage import Moment
 
@@ -22,6 +23,7 @@ class Saving:
         self.folder = folder
         self.lines: list[str] = []  # what was said about files
         self._recorder: Recorder | None = None
+        self._visitor: Any = None  # the browser that records
         self._lock = threading.Lock()  # names are given out to several threads
 
     def new_path(self, what: str, suffix: str) -> Path:
@@ -72,7 +74,7 @@ class Saving:
         from PIL import Image
 
         view = client.camera
-        with contextlib.suppress(RuntimeError):  # a browser that left while it was asked
+        with contextlib.suppress(RuntimeError), without_handles(client):  # a browser that left while it was asked
             image = client.get_render(view.image_height, view.image_width, transport_format="png", timeout=PATIENCE)
             page = Image.new("RGBA", (image.shape[1], image.shape[0]), (20, 21, 23, 255))
             drawn = Image.fromarray(image)
@@ -94,11 +96,14 @@ class Saving:
         if self._recorder is None:
             if studio.info is None or studio.frame is None:
                 raise ViscoilError("there is nothing to record: no scene is loaded.")
-            self._recorder = Recorder(studio.info, studio.frame, studio.stage.camera, studio.showing, studio.stage.point_size)
+            camera, view = studio.stage.camera, studio.views.of(client, studio.stage.camera)
+            self._visitor = client
+            self._recorder = Recorder(studio.info, studio.frame, camera, studio.showing, studio.stage.point_size, view)
             studio.watch()
             studio.redraw()
             return
         recorder, self._recorder = self._recorder, None
+        recorder.view = studio.views.of(self._visitor, recorder.camera) or recorder.view
         studio.watch()
         if not recorder.moments:
             raise ViscoilError("nothing was recorded: the simulation did not move on.")

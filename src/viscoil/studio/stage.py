@@ -23,6 +23,7 @@ CELLS = (62, 66, 73)
 SECTIONS = (86, 92, 101)
 GROUND = (44, 47, 52)
 NOZZLE = (0.62, 0.66, 0.72)
+ASPECT = 1.15  # width of a picture by its height, where no browser says
 KEY, SKY, ROOM = 1.7, 0.7, 0.3  # how bright the lamp, the sky and the room are that surfaces reflect
 
 
@@ -54,7 +55,9 @@ def points_of(frame: Frame, colouring: Colouring, shaded: bool) -> Moment:
         colours = lit(colours, position, frame.spacing * max(every, 1) ** (1 / 3), frame.up_axis)
     # Half precision about the middle: a hundredth of a spacing in a scene a hundred particles across.
     low, high = bounds(position) if len(frame) else (np.zeros(3, np.float32),) * 2
-    centre = ((low + high) / 2).astype(np.float32)
+    # Places and points reach the screen a picture apart, so the middle is a round one that seldom moves.
+    step = 2.0 ** np.ceil(np.log2(max(float(np.max(high - low)), 1e-6))) / 2
+    centre = (np.round((low + high) / 2 / step) * step).astype(np.float32)
     points = (position - centre).astype(np.float16)
     return Moment(frame.time, points, colours, tuple(centre.tolist()), poses=poses_of(frame), every=max(every, 1))
 
@@ -100,7 +103,10 @@ class Stage:
         self.server = server
         self.camera: Camera | None = None
         self.size = 1.0  # of the whole [m]
-        self._nodes: list[Any] = []  # of the present scene
+        self._root: Any = None  # the node that all of the present scene hang on
+        self._scenes = 0  # set so far
+        self._up = ""  # the axis that pages have upright
+        self._hidden: set[str] = set()  # kinds of things that are not shown
         self._things: dict[str, list[Any]] = {}
         self._points: Any = None
         self._surfaces: list[Any] = []  # two: one is shown while the other loads
@@ -116,39 +122,45 @@ class Stage:
 
     # --- a scene -----------------------------------------------------------------------------------------------------
     def build(self, info: SceneInfo, frame: Frame, camera: Camera) -> None:
-        """Clears the stage and sets it for a scene, seen by ``camera``."""
+        """Clears the stage and sets it for a scene, seen by ``camera``.
+
+        All names are new: browsers give a node that bears the name of an earlier one what they know of that, its place and
+        whether it is shown, and are told nothing of what is as it usually is.
+        """
         with self.atomic():
             self.clear()
+            self._scenes += 1
+            self._root = self.server.scene.add_frame(f"/scene {self._scenes}", show_axes=False)
             self._spacing = info.spacing
             self.camera, self.size = camera, _size(frame, camera)
-            self.server.scene.set_up_direction(f"+{info.up}")
+            if self._up != info.up:  # not otherwise: whenever it is sent, pages go back to where they started
+                self._up = info.up
+                self.server.scene.set_up_direction(f"+{info.up}")
             self._lamps = None
             self.light()
-            self._aim(camera)
             self._floor(info, camera)
             for thing in info.things:
                 self._things[thing.key] = self._thing(thing)
+            for kind in self._hidden:
+                self.visible(kind, False)
             if info.box is not None:
-                self._nodes.append(self._lines("/box", _box_edges(*info.box), LINES))
+                self._lines("/box", _box_edges(*info.box), LINES)
             dot, grey = np.zeros((1, 3), np.float16), np.full((1, 3), 128, np.uint8)
             self._points = self.server.scene.add_point_cloud(
-                "/fluid/points", dot, grey, point_size=self.point_size * info.spacing, point_shape="circle",
+                self._name("/fluid/points"), dot, grey, point_size=self.point_size * info.spacing, point_shape="circle",
                 point_shading="gradient", visible=False,
             )  # fmt: skip
-            self._nodes.append(self._points)
 
     def clear(self) -> None:
         """Removes everything of the scene."""
-        for node in [*self._nodes, *self._surfaces, *(n for nodes in self._things.values() for n in nodes)]:
-            node.remove()
-        self._nodes, self._things, self._surfaces, self._loading = [], {}, [], None
-        self._points = None
+        if self._root is not None:
+            self._root.remove()
+        self._root = self._points = self._loading = None
+        self._things, self._surfaces, self._front = {}, [], 0
 
-    def _aim(self, camera: Camera) -> None:
-        start, far = self.server.initial_camera, float(np.linalg.norm(np.subtract(camera.position, camera.target)))
-        start.position, start.look_at, start.up = camera.position, camera.target, camera.up
-        start.fov = float(np.radians(camera.field_of_view))
-        start.near, start.far = far / 200, far * 200
+    def _name(self, path: str) -> str:
+        """Name of a node of the present scene."""
+        return self._root.name + path
 
     def _floor(self, info: SceneInfo, camera: Camera) -> None:
         if camera.floor is None:
@@ -157,18 +169,16 @@ class Stage:
         place = [round(x / _nice(self.size / 4)) * _nice(self.size / 4) for x in camera.target]
         place[axis] = camera.floor - 1e-3 * self.size
         cell = _nice(self.size / 20)
-        self._nodes.append(
-            self.server.scene.add_grid(
-                "/floor", width=12 * self.size, height=12 * self.size, plane="xz" if axis == 1 else "xy", cell_size=cell,
-                section_size=5 * cell, cell_color=CELLS, section_color=SECTIONS, infinite_grid=True,
-                fade_distance=14 * self.size, fade_strength=1.5, shadow_opacity=0.55, plane_color=GROUND, plane_opacity=1.0,
-                position=tuple(place),
-            )
+        self.server.scene.add_grid(
+            self._name("/floor"), width=12 * self.size, height=12 * self.size, plane="xz" if axis == 1 else "xy",
+            cell_size=cell, section_size=5 * cell, cell_color=CELLS, section_color=SECTIONS, infinite_grid=True,
+            fade_distance=14 * self.size, fade_strength=1.5, shadow_opacity=0.55, plane_color=GROUND, plane_opacity=1.0,
+            position=tuple(place),
         )  # fmt: skip
 
     def _thing(self, thing: Thing) -> list[Any]:
         """Nodes of a solid or nozzle, in its own frame."""
-        name, scene = f"/things/{thing.kind} {thing.index}", self.server.scene
+        name, scene = self._name(f"/things/{thing.kind} {thing.index}"), self.server.scene
         place = {"wxyz": quaternion(np.array(thing.rotation)), "position": thing.position}
         if thing.kind == "emitter":
             vertices, triangles = nozzle_mesh(thing.shape)
@@ -183,7 +193,7 @@ class Stage:
             return [scene.add_mesh_simple(name, *_smooth(vertices, triangles), color=thing.colour, **place)]
         edges = sharp_edges(vertices, triangles)
         if len(edges):  # a box says enough by its edges
-            return [self._lines(name, edges, LINES, **place)]
+            return [self._lines(f"/things/{thing.kind} {thing.index}", edges, LINES, **place)]
         return [
             scene.add_mesh_simple(
                 name, vertices, triangles, color=LINES, opacity=0.14, side="back", cast_shadow=False, receive_shadow=False,
@@ -191,9 +201,9 @@ class Stage:
             )
         ]  # fmt: skip
 
-    def _lines(self, name: str, edges: np.ndarray, colour: tuple[int, int, int], **place: Any) -> Any:
+    def _lines(self, path: str, edges: np.ndarray, colour: tuple[int, int, int], **place: Any) -> Any:
         return self.server.scene.add_line_segments(
-            name, edges.astype(np.float32), colour, thickness=1.5, thickness_units="screen", **place
+            self._name(path), edges.astype(np.float32), colour, thickness=1.5, thickness_units="screen", **place
         )
 
     # --- moments -----------------------------------------------------------------------------------------------------
@@ -262,7 +272,7 @@ class Stage:
             return
         if len(self._surfaces) < 2:
             self._surfaces.append(
-                self.server.scene.add_glb(f"/fluid/surface {len(self._surfaces)}", data, visible=False)
+                self.server.scene.add_glb(self._name(f"/fluid/surface {len(self._surfaces)}"), data, visible=False)
             )
             self._loading = self._surfaces[-1]
             return
@@ -287,7 +297,8 @@ class Stage:
         return self._loading is not None
 
     def visible(self, kind: str, shown: bool) -> None:
-        """Shows or hides all solids ("solid") or nozzles ("emitter")."""
+        """Shows or hides all solids ("solid") or nozzles ("emitter"), those of later scenes too."""
+        self._hidden = self._hidden - {kind} if shown else self._hidden | {kind}
         for key, nodes in self._things.items():
             for node in nodes if key.startswith(kind) else ():
                 node.visible = shown
@@ -298,32 +309,33 @@ class Stage:
 
 
 # --- the camera ------------------------------------------------------------------------------------------------------
-def framing(frame: Frame, things: tuple[Thing, ...]) -> Camera:
-    """A camera that sees the fluid, the solids, the nozzles and where the fluid may go."""
-    more = _room(frame, things)
-    # Repeated, because a camera does not look at what is only one in hundreds.
-    fields = {"position": np.concatenate([frame["position"], np.tile(more, (max(1, len(frame) // 50), 1))])}
-    around = Frame(frame.index, frame.time, frame.step, fields, frame.spacing, frame.up, solids=frame.solids)
-    return Camera.framing([around], (1150, 1000), elevation=18.0)
+def framing(frame: Frame, info: SceneInfo, aspect: float = ASPECT) -> Camera:
+    """A camera that sees the fluid, the solids, the nozzles and where all that will get to, in a picture that is ``aspect``
+    times as wide as it is high."""
+    spouts = [
+        nozzle_mesh(thing.shape)[0] @ np.array(thing.rotation).T + np.array(thing.position)
+        for thing in info.things
+        if thing.kind == "emitter"
+    ]
+    also = np.concatenate([*spouts, np.array(info.reach, float).reshape(-1, 3), _room(frame, info.things)])
+    return Camera.framing([frame], (round(1000 * aspect), 1000), elevation=18.0, also=also)
 
 
 def _room(frame: Frame, things: tuple[Thing, ...]) -> np.ndarray:
-    """Points (n, 3) that should be seen besides the fluid: nozzles, and the ground of containers that are not huge."""
-    position = frame["position"] if len(frame) else np.array([t.position for t in things] or [[0.0, 0, 0]], np.float32)
-    low, high = position.min(0), position.max(0)
+    """Points (n, 3) of the containers around the fluid, of huge ones what is near."""
+    if not len(frame):
+        return np.zeros((0, 3))
+    low, high = bounds(frame["position"])
     reach = 2.0 * float(np.max(high - low)) + 4 * frame.spacing
-    found = []
+    above = high + reach
+    above[frame.up_axis] = high[frame.up_axis] + 0.1 * (high - low)[frame.up_axis]
+    found = [np.zeros((0, 3))]
     for thing in things:
-        if thing.kind == "emitter":
-            body = nozzle_mesh(thing.shape)[0]
-            found.append(body @ np.array(thing.rotation).T + np.array(thing.position))
         if thing.container and thing.shape.get("type") == "box":
             corners = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, 8).T * thing.shape["size"]
             corners = corners @ np.array(thing.rotation).T + np.array(thing.position)
-            above = high + reach
-            above[frame.up_axis] = high[frame.up_axis] + 0.1 * (high - low)[frame.up_axis]
             found.append(np.clip(corners, low - reach, above))
-    return np.concatenate(found).astype(np.float32) if found else np.zeros((0, 3), np.float32)
+    return np.concatenate(found)
 
 
 # --- shapes ----------------------------------------------------------------------------------------------------------

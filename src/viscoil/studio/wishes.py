@@ -4,10 +4,16 @@ from pathlib import Path
 from typing import Any
 
 from viscoil.studio import messages as m
+from viscoil.studio.status import BADGES
 
 
 class Wishes:
     """The studio's methods. Each posts what is to be done; the conductor does it (see ``viscoil.studio.app``)."""
+
+    def __repr__(self) -> str:
+        s = self.status
+        scene = f'"{s.title}", {s.particles} particles at {s.time:.6g} s, ' if s.title else ""
+        return f"<Studio at {self.url}: {scene}{BADGES[s.state][0]}>"
 
     def load(self, scene: str | Path | None, quality: str | None = None) -> None:
         """Builds a scene: a shipped name or a .toml file; None: the present one again (in another quality)."""
@@ -96,7 +102,7 @@ class Wishes:
 
     def look(self, client: Any = None) -> None:
         """Aims the camera of one browser (or of all) at the scene as it is now."""
-        self.post(lambda: self._look(client))
+        self.post(lambda: self.views.show_all(client))
 
     def toggle_recording(self, client: Any = None) -> None:
         """Starts a recording, or ends it and writes its page."""

@@ -39,6 +39,22 @@ def plain_numbers(picture: Any, *names: str) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
+def differences(figure: Any, checks: list[Any], label: str) -> None:
+    """Checks of the kind "at most" as dots, one above the other, beside their limits."""
+    rows = [check for check in checks if check.reference]
+    picture = axes(figure, label, "")
+    for place, check in enumerate(rows):
+        picture.plot(max(check.measured, 1e-8), place, "o", color=BLUE if check.ok else RED)
+        if check.reference < float("inf"):
+            picture.plot(check.reference, place, "|", color=GREY)
+    picture.set_xscale("log")
+    names = [check.quantity.split(":")[0] for check in rows]
+    if len(names) > 20:  # a name for each scene
+        names = [name.replace(" at ", ",").split(",")[0] for name in names]
+        names = ["" if name == before else name for name, before in zip(names, ["", *names], strict=False)]
+    picture.set_yticks(range(len(rows)), names, fontsize=6 if len(names) > 20 else 8)
+
+
 def save(figure: Any, path: Path) -> Path:
     """Writes the picture; folders are made."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -39,8 +39,10 @@ class Camera:
     def framing(
         cls, frames: Iterable[Frame], size: tuple[int, int] = (960, 540), azimuth: float = View.azimuth,
         elevation: float = View.elevation, zoom: float = View.zoom, field_of_view: float = View.field_of_view,
+        also: np.ndarray | None = None,
     ) -> "Camera":
-        """A camera that sees particles and solids of all ``frames``: the same for every picture of a film.
+        """A camera that sees particles and solids of all ``frames``, and ``also`` points (n, 3) [m]: the same for every
+        picture of a film.
 
         ``azimuth`` and ``elevation`` [degrees] say from where: 0, 0 looks along the horizontal axis that is not x.
         ``zoom`` above 1 goes closer than what shows everything. Frames are looked at once, one after the other.
@@ -48,6 +50,8 @@ class Camera:
         seen = _Seen()
         for frame in frames:
             seen.add(frame)
+        if also is not None and len(also):
+            seen.add_points(also)
         points = seen.points()
         up = np.eye(3)[seen.up_axis]
         depth_axis = np.eye(3)[2] if seen.up_axis == 1 else -np.eye(3)[1]
@@ -159,6 +163,10 @@ class _Seen:
             low, high = np.percentile(position, [STRAYS, 100 - STRAYS], axis=0)
             some = position[:: max(1, len(position) // ENOUGH)]
             self._found.append(np.clip(some, low, high))
+
+    def add_points(self, points: np.ndarray) -> None:
+        """Points (n, 3) that have to be in the picture."""
+        self._found.append(np.asarray(points, float))
 
     def points(self) -> np.ndarray:
         """Points (n, 3) that should be in the picture."""

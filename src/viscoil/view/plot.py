@@ -83,7 +83,8 @@ def _density(axes: Any, time: np.ndarray, table: dict[str, np.ndarray]) -> None:
     found = [(name, _column(table, f"density_{name}"), colour) for name, colour in (("max", ORANGE), ("mean", BLUE))]
     found = [(name, values, colour) for name, values, colour in found if values is not None]
     for name, values, colour in found:
-        axes.plot(time, values, color=colour, linewidth=1.8, label=name)
+        dots = "." if np.isnan(values).any() else ""  # a frame between two gaps is no line
+        axes.plot(time, values, color=colour, linewidth=1.8, marker=dots, markersize=3, label=name)
     volume = _column(table, "volume_ratio")
     if volume is not None:
         axes.plot(time, volume, color=GREEN, linewidth=1.5, marker=".", markersize=3, label="surface volume / particle volume")
