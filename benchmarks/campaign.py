@@ -80,6 +80,9 @@ FEW = "cube_interactive,cube_honey,cube_waffle,tank_armadillo_splash,tank_dam_br
 SCENES = "ice_cream,honey,coiling,waffle,hand_and_bowl,blocks,bear_splash,dam_break,bear_drop,bear_bath"
 PARTS = (
     Part("right", RIGHT, 60),
+    Part("scale", ("validate", "scale", "--device", "cuda"), 240),
+    Part("parity", ("validate", "parity", "--device", "cuda"), 400),
+    Part("paper_scenes", ("validate", "paper_scenes", "--device", "cuda"), 500),
     _papers("scenes", SCENES, 240),
     _papers("small", FEW, 90),
     _papers("pbf_million", "tank_million", 60),

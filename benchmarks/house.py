@@ -16,8 +16,8 @@ WIDE, WIDER = 10, 12  # parameters from which a list of them is long, and too lo
 
 # What there may be at most. A change that needs more has to say why; one that needs less lowers the number.
 MOST = {
-    "lines": 54_500, "lines of C++": 1_740, "lines of physics": 15_150, "functions over 10 parameters": 148,
-    "functions over 12 parameters": 113, "most parameters": 42, "environment variables": 6, "fmt: skip": 600,
+    "lines": 54_500, "lines of C++": 1_740, "lines of physics": 15_150, "functions over 10 parameters": 150,
+    "functions over 12 parameters": 88, "most parameters": 42, "environment variables": 6, "fmt: skip": 631,
     "lines with qd.static": 565,
 }  # fmt: skip
 

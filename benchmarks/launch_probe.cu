@@ -1,5 +1,5 @@
 // What a GPU needs besides the work itself, in microseconds: for a kernel in a graph, for a turn of a loop in a graph, for threads
-// that wait for one another inside a kernel (src/viscoil/constraints/staying.py), and for a load that waits for another.
+// that wait for one another inside a kernel, and for a load that waits for another.
 //
 //     nvcc -O3 -arch=sm_90 -std=c++17 -o launch_probe benchmarks/launch_probe.cu && ./launch_probe
 #include <algorithm>

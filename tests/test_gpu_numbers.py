@@ -152,3 +152,8 @@ def test_what_touches_memory_that_it_has_not_is_named(emulated, tmp_path):
     done = run(emulated, tmp_path, str(tmp_path / "lost.py"), check=False)
     assert done.returncode == 86
     assert re.search(r"fill_\w+ touched 0x\w+, 4096 bytes from the begin of an array of 4096 bytes", done.stderr), done.stderr
+
+
+def test_a_lost_sum_stays_lost(emulated, tmp_path):
+    """On a GPU the smaller of NaN and 0 is 0: clamps would hide what went wrong."""
+    run(emulated, tmp_path, str(HERE / "lost_sums.py"), "cuda")

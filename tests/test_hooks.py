@@ -10,7 +10,7 @@ import quadrants as qd
 
 from kit import box_scene
 from viscoil import backend, solvers
-from viscoil.particles import Carried
+from viscoil.carried import Carried
 from viscoil.simulate import Simulation
 from viscoil.solvers.pbf import PBF
 

@@ -7,6 +7,7 @@ import pytest
 
 from kit import make_particles
 from viscoil import particles as table
+from viscoil.carried import Carried
 from viscoil.particles import FIELDS
 from viscoil.sph.calibration import calibrate
 from viscoil.world import World
@@ -187,7 +188,7 @@ LAYOUTS = pytest.mark.parametrize("striped", [False, True])
 def rows_of(kind, striped, capacity=7, width=3, seed=0):
     """(Carried, what its first five particles hold)"""
     values = np.random.default_rng(seed).integers(1, 1000, (5, width)).astype(np.int32 if kind is table.qd.i32 else np.float32)
-    rows = table.Carried(kind, width, -1, striped=striped)
+    rows = Carried(kind, width, -1, striped=striped)
     rows.reserve(0, capacity)
     rows.set(values)
     return rows, values
@@ -256,7 +257,7 @@ def test_rows_become_as_wide_as_what_is_set(striped, width):
 def test_a_world_carries_rows(striped):
     """Birth, growth, sorting, removal and steps taken back: rows stay with their particles."""
     world, rng = make_world(), np.random.default_rng(5)
-    rows = table.Carried(table.qd.i32, 2, -1, striped=striped)
+    rows = Carried(table.qd.i32, 2, -1, striped=striped)
     world.carry({"mine": rows})
 
     def marked():

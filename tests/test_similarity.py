@@ -1,10 +1,11 @@
 """Scenes at other sizes: every quantity follows as its unit says."""
 
+import numpy as np
 import pytest
 
 from viscoil.scene.schema import Scene
 from viscoil.units import KINDS
-from viscoil.validation.features import FEATURES
+from viscoil.validation.features import FEATURES, apart
 from viscoil.validation.similarity import EXPONENTS, scaled
 
 # Exponents of kilogram, metre and second. With gravity and density as they are, kg ~ L³ and s ~ L^½.
@@ -55,6 +56,15 @@ def test_keys_whose_unit_depends_on_others_are_refused():
     scene["solid"][1]["body"] |= {"joint": "hinge", "axis": (0, 0, 1), "damping": 0.1}
     with pytest.raises(ValueError, match=r"Body\.damping: its unit depends on other keys"):
         scaled(scene, 0.5)
+
+
+def test_measures_of_a_single_layer_can_be_compared():
+    flat = np.array([10.0, 4.0, 0.0, 4.0, 0.5, 0.001])  # height, extents, energy [spacings], compression
+    assert apart(flat, flat) == 0.0
+    assert apart(flat, np.add(flat, [0.3, 0, 0, 0, 0, 0])) == pytest.approx(0.03)
+    assert apart(flat, np.add(flat, [0, 0, 0.05, 0, 0, 0])) == pytest.approx(0.05)
+    assert apart(flat, np.add(flat, [0, 0, 0, 0, 0, 0.04])) == pytest.approx(0.04)
+    assert np.isnan(apart(flat, flat * [1, 1, np.nan, 1, 1, 1]))
 
 
 def test_between_them_the_scenes_hold_everything():

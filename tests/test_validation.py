@@ -1,14 +1,15 @@
 """Every validation case holds, fails with its fault put in, and can be drawn."""
 
 import math
+import platform
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from viscoil import validation
-from viscoil.validation import CASES, Check, Outcome, draw
+from viscoil import native, validation
+from viscoil.validation import CASES, Check, Outcome, draw, parity
 from viscoil.validation.case import results
 
 OUTCOMES: dict[str, Outcome] = {}
@@ -43,6 +44,15 @@ def test_case_can_be_drawn(name, tmp_path):
     with Image.open(path) as picture:
         colours = picture.convert("RGB").getcolors(1 << 20)
         assert picture.width > 600 and len(colours) > 20
+
+
+@pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="the load of records is made for x86")
+def test_parity_without_compiled_passes_compares_two_ways_to_read_neighbours(monkeypatch):
+    load = parity.Load("pbf_drop", parity.SMALL, 4.0, lasting=False)
+    monkeypatch.setattr(parity, "loads", lambda quick, gpu: [load])
+    with native.use(False):
+        (check,) = CASES["parity"].run(quick=True, device="cpu").checks
+    assert check.ok and check.measured > 0, "and their rounding differs"
 
 
 def test_registry_is_complete():

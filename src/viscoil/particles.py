@@ -38,6 +38,7 @@ class Field:
     saved: bool = True  # part of a checkpoint
     exported: bool = False  # offered to frames and exporters
     lazy: bool = False  # no memory until somebody has another value than ``fill``; kernels of others never read it
+    steady: bool = False  # no step changes it: where all particles have one value, sorting leaves it alone
     help: str = ""
 
 
@@ -45,15 +46,17 @@ FIELDS: dict[str, Field] = {
     "position": Field(vec3, "m", 0.0, exported=True),
     "velocity": Field(vec3, "m/s", 0.0, exported=True),
     "id": Field(qd.i32, "", -1, exported=True, help="permanent, unique, in order of birth"),
-    "material": Field(qd.i32, "", 0, exported=True, help="index into the scene's materials"),
-    "solid": Field(qd.i32, "", -1, help="index of the solid a boundary sample belongs to, -1 for fluid"),
+    "material": Field(qd.i32, "", 0, exported=True, steady=True, help="index into the scene's materials"),
+    "solid": Field(qd.i32, "", -1, steady=True, help="index of the solid a boundary sample belongs to, -1 for fluid"),
     "rest": Field(
         vec3, "m", 0.0, lazy=True, help="place of a boundary sample in its solid's frame, of a member in its cluster's"
     ),
-    "cluster": Field(qd.i32, "", -1, help="index of the particle solid it belongs to, -1 for everything else"),
-    "volume": Field(qd.f32, "m^3", 0.0, help="V = m/ρ₀ of fluid, Akinci volume of boundary samples"),
-    "inverse_mass": Field(qd.f32, "", 1.0, help="relative to the first material; 0 = a solid's sample, < 0 = led by a nozzle"),
-    "free_at": Field(qd.f32, "s", 0.0, help="when a particle led by its nozzle leaves the pipe"),
+    "cluster": Field(qd.i32, "", -1, steady=True, help="index of the particle solid it belongs to, -1 for everything else"),
+    "volume": Field(qd.f32, "m^3", 0.0, steady=True, help="V = m/ρ₀ of fluid, Akinci volume of boundary samples"),
+    "inverse_mass": Field(
+        qd.f32, "", 1.0, steady=True, help="relative to the first material; 0 = a solid's sample, < 0 = led by a nozzle"
+    ),
+    "free_at": Field(qd.f32, "s", 0.0, steady=True, help="when a particle led by its nozzle leaves the pipe"),
     "conformation": Field(
         mat3, "", 1.0, exported=True, lazy=True, help="conformation Q of the polymer, the identity at rest"
     ),
@@ -195,7 +198,7 @@ def kind_name(field: Field) -> str:
 _KINDS = {name: kind_name(field) for name, field in FIELDS.items()}
 
 
-USUAL = ("position", "velocity", "id", "density")  # what differs from particle to particle in every scene
+USUAL = ("position", "velocity", "id", "density")  # brought into order in one launch; others one by one, if they differ
 
 
 @qd.kernel(graph=True, fastcache=True)
@@ -275,14 +278,21 @@ def _vector(packed: Ints, at: qd.i32) -> vec3:
     return vec3(_float(packed, at), _float(packed, at + 1), _float(packed, at + 2))
 
 
+TOGETHER = (  # fields that one message carries to a GPU; others go one by one
+    "position", "velocity", "id", "material", "solid", "rest", "cluster", "volume", "inverse_mass", "free_at", "conformation",
+    "density",
+)  # fmt: skip
+
+
 @qd.kernel(fastcache=True)
 def _unpack(
-    packed: Ints, first: qd.i32, count: qd.i32, p: Particles, with_rest: qd.template(), with_conformation: qd.template()
-):
-    """particles first + k from 26 numbers each, in the order of FIELDS; lazy ones where they have memory."""
+    packed: Ints, width: qd.i32, first: qd.i32, count: qd.i32, p: Particles, with_rest: qd.template(),
+    with_conformation: qd.template(),
+):  # fmt: skip
+    """TOGETHER of particles first + k from ``width`` numbers each, in that order; lazy ones where they have memory."""
     for k in range(count):
         i = first + k
-        at = 26 * k
+        at = width * k
         p.position[i] = _vector(packed, at)
         p.velocity[i] = _vector(packed, at + 3)
         p.id[i] = packed[at + 6]
@@ -302,19 +312,15 @@ def _unpack(
         p.density[i] = _float(packed, at + 25)
 
 
-def _packed(values: dict[str, np.ndarray], rows: slice, room: int) -> np.ndarray:
-    """What :func:`_unpack` reads of these rows, floats as their bits; fields not given have their fill value."""
-    added = len(values["position"][rows])
+def _packed(values: dict[str, np.ndarray], added: int, room: int) -> np.ndarray:
+    """What :func:`_unpack` reads, (room, width), floats as their bits; fields not given have their fill value."""
     columns = []
-    for name, field in FIELDS.items():
-        kind, tail = numpy_type(field)
+    for name in TOGETHER:
+        kind, tail = numpy_type(FIELDS[name])
         column = np.zeros((room, *tail), kind)
-        column[:added] = field.fill * (np.eye(3, dtype=kind) if field.type is mat3 else 1)
-        if name in values:
-            given = np.asarray(values[name])
-            column[:added] = given[rows] if given.ndim > len(tail) else given
+        column[:added] = values.get(name, filling(name))
         columns.append(column.reshape(room, -1).view(np.int32))
-    return np.concatenate(columns, axis=1).reshape(-1)
+    return np.concatenate(columns, axis=1)
 
 
 def append(particles: Any, count: int, values: dict[str, np.ndarray], lazy: Iterable[str] = LAZY) -> int:
@@ -332,14 +338,17 @@ def append(particles: Any, count: int, values: dict[str, np.ndarray], lazy: Iter
 
 
 def append_packed(particles: Any, count: int, values: dict[str, np.ndarray], lazy: Iterable[str] = LAZY) -> None:
-    """The same in one message; at most LOT particles."""
+    """The same, TOGETHER in one message; at most LOT particles."""
     added = len(values["position"])
     room = 1 << (added - 1).bit_length()
-    packed = _packed(values, slice(0, added), room)
+    packed = _packed(values, added, room)
     if room not in _STAGING:
-        _STAGING[room] = allocate_array(qd.i32, len(packed))
-    transfer.write(_STAGING[room], packed)
-    _unpack(_STAGING[room], count, added, particles, "rest" in lazy, "conformation" in lazy)
+        _STAGING[room] = allocate_array(qd.i32, packed.size)
+    transfer.write(_STAGING[room], packed.reshape(-1))
+    _unpack(_STAGING[room], packed.shape[1], count, added, particles, "rest" in lazy, "conformation" in lazy)
+    for name in FIELDS:
+        if name not in TOGETHER and (name in lazy or not FIELDS[name].lazy):
+            transfer.write(getattr(particles, name), values.get(name, filling(name)), count, added)
 
 
 LOT = 1 << 16  # particles that are sent at once
@@ -352,148 +361,3 @@ def to_numpy(particles: Any, name: str, count: int) -> np.ndarray:
     if FIELDS[name].lazy and array.shape[0] < capacity(particles):
         return np.broadcast_to(filling(name), (count, *numpy_type(FIELDS[name])[1])).copy()
     return transfer.read(array, count)
-
-
-@qd.func
-def _place(e: qd.i32, count: qd.i32, width: qd.i32, striped: qd.template()):
-    """(particle, place) of the e-th of ``count`` rows' elements: neighbours in e are neighbours in memory."""
-    i, a = e // width, e % width
-    if qd.static(striped):
-        i, a = e % count, e // count
-    return i, a
-
-
-@qd.kernel(fastcache=True)
-def gather_rows(
-    order: Ints, count: qd.i32, width: qd.i32, row: qd.i32, column: qd.i32, source: qd.types.NDArray,
-    target: qd.types.NDArray, striped: qd.template(),
-):  # fmt: skip
-    """target row k = source row order[k] for k < count."""
-    if qd.static(striped):
-        for e in range(count * width):
-            k, a = _place(e, count, width, striped)
-            target[k * row + a * column] = source[order[k] * row + a * column]
-    else:  # whole rows: a division for every element would take longer than the copying
-        for k in range(count):
-            first = order[k] * width
-            for a in range(width):
-                target[k * width + a] = source[first + a]
-
-
-@qd.kernel(fastcache=True)
-def copy_rows(
-    source: qd.types.NDArray, row: qd.i32, column: qd.i32, target: qd.types.NDArray, new_row: qd.i32, new_column: qd.i32,
-    count: qd.i32, width: qd.i32, striped: qd.template(),
-):  # fmt: skip
-    """The first ``width`` places of the first ``count`` particles, into another layout."""
-    for e in range(count * width):
-        i, a = _place(e, count, width, striped)
-        target[i * new_row + a * new_column] = source[i * row + a * column]
-
-
-@qd.kernel(fastcache=True)
-def fill_rows(
-    target: qd.types.NDArray, first: qd.i32, last: qd.i32, width: qd.i32, row: qd.i32, column: qd.i32, value: qd.i32,
-    striped: qd.template(),
-):  # fmt: skip
-    """All places of particles first ≤ i < last take ``value``."""
-    for e in range((last - first) * width):
-        i, a = _place(e, last - first, width, striped)
-        target[(first + i) * row + a * column] = value
-
-
-class Carried:
-    """Rows of ``width`` numbers per particle that a method needs beyond FIELDS, e.g. links to other particles.
-
-    The world carries them along as it does the fields: through sorting, growth, removal, steps that are taken back, and
-    restarts. Only the method that asked for them pays for them. Place a of particle i is element i·row + a·column of
-    ``array``. Plain rows lie one after the other (row = width, column = 1), as CPUs like them; striped ones lie place by
-    place (row = 1, column = capacity), so that neighbouring threads of a GPU read neighbouring numbers.
-    """
-
-    def __init__(self, kind: Any, width: int, fill: int = 0, striped: bool = False):
-        """kind: qd.i32 or qd.f32; fill: what new particles have, a whole number; striped: place by place."""
-        self.kind, self.width, self.fill, self.striped = kind, width, fill, striped
-        self.row, self.column = (allocate_array(qd.i32, 1) for _ in range(2))  # for kernels; the same arrays for good
-        self.capacity, self._row, self._column = 0, 0, 0
-        self.steady = False  # True: steps leave these rows as they are, and nothing needs to be remembered
-        self._remembered = False
-        self.version = 0  # another one whenever rows or those they name have moved in memory
-        self.array: Any = None
-        self.made: dict[Any, Any] = {}  # dataclasses made of these arrays, alive as long as they are
-        self._lay_out(0, 1, width)
-
-    def _lay_out(self, count: int, capacity: int, width: int) -> None:
-        """New arrays of this shape; the first ``count`` particles keep as many of their places as there are."""
-        old, old_width, old_row, old_column = self.array, self.width, self._row, self._column
-        self.made.clear()
-        self.version += 1
-        self.capacity, self.width = capacity, width
-        self._row, self._column = (1, capacity) if self.striped else (width, 1)
-        self.row.fill(self._row)
-        self.column.fill(self._column)
-        self.array, self._spare, self._kept = (allocate_array(self.kind, capacity * width) for _ in range(3))
-        self.clear(0, capacity)
-        if count:
-            copy_rows(
-                old, old_row, old_column, self.array, self._row, self._column, count, min(width, old_width), self.striped
-            )
-
-    def reserve(self, count: int, capacity: int) -> None:
-        """Room for ``capacity`` particles; the first ``count`` stay."""
-        self._lay_out(count, capacity, self.width)
-
-    def widen(self, width: int, count: int) -> None:
-        """``width`` places per particle; the first ``count`` particles keep theirs, new places hold ``fill``.
-
-        What :meth:`remember` kept is gone: go back first.
-        """
-        self._lay_out(count, self.capacity, width)
-
-    def clear(self, first: int, last: int) -> None:
-        """Particles first ≤ i < last start anew."""
-        fill_rows(self.array, first, last, self.width, self._row, self._column, self.fill, self.striped)
-
-    def reorder(self, order: Any, count: int) -> None:
-        """As :func:`reorder` does with fields."""
-        self.version += 1
-        gather_rows(order, count, self.width, self._row, self._column, self.array, self._spare, self.striped)
-        self.array, self._spare = self._spare, self.array
-
-    def _used(self, count: int) -> int:
-        """Elements up to the last one of the first ``count`` particles."""
-        return (self.capacity if self.striped else count) * self.width
-
-    def remember(self, count: int) -> None:
-        """Keeps the rows of the first ``count`` particles, unless steps do not change them."""
-        self._remembered = not self.steady
-        if self._remembered:
-            copy(self.array, self._kept, 0, self._used(count))
-
-    def go_back(self, count: int) -> None:
-        """The rows as they were at :meth:`remember`."""
-        if self._remembered:
-            self.version += 1
-            copy(self._kept, self.array, 0, self._used(count))
-
-    def get(self, count: int) -> np.ndarray:
-        """Host copy (count, width), whatever the layout."""
-        values = transfer.read(self.array, self.capacity * self.width)
-        if self.striped:
-            return np.ascontiguousarray(values.reshape(self.width, self.capacity).T[:count])
-        return values.reshape(self.capacity, self.width)[:count]
-
-    def set(self, values: np.ndarray) -> None:
-        """Overwrites the rows of the first particles: (n, width), whatever the layout.
-
-        Another number of columns makes all rows as wide as that first, as a checkpoint may have it.
-        """
-        count, width = values.shape
-        self.version += 1
-        if width != self.width:
-            self._lay_out(self.capacity, self.capacity, width)
-        if not values.size:
-            return
-        staging = allocate_array(self.kind, values.size)
-        staging.from_numpy(np.ascontiguousarray(values, np.int32 if self.kind is qd.i32 else np.float32).reshape(-1))
-        copy_rows(staging, width, 1, self.array, self._row, self._column, count, width, self.striped)

@@ -10,6 +10,7 @@ from viscoil.io.columns import von_mises
 from viscoil.keys import did_you_mean, listed
 from viscoil.particles import DERIVED, FIELDS
 from viscoil.solvers import without_stress
+from viscoil.turns import turn
 
 
 def units(solver: Any) -> dict[str, str]:
@@ -37,13 +38,14 @@ def later(sim: Any) -> Callable[[str], np.ndarray]:
 
     def more(name: str) -> np.ndarray:
         sim = me()
-        if sim is None or _moment(sim) != moment:
-            why = "is no longer there" if sim is None else "has gone on"
-            raise KeyError(
-                f"this frame was made without '{name}', and its simulation {why}: look at it before the next step, or "
-                f"ask for it in time: [output] fields = ['{name}'] in the scene, or sim.frame(['{name}'])"
-            )
-        return values(sim, name)[sim.world.fluid_order()]
+        with turn:  # another thread's step waits until all of it is there
+            if sim is None or _moment(sim) != moment:
+                why = "is no longer there" if sim is None else "has gone on"
+                raise KeyError(
+                    f"this frame was made without '{name}', and its simulation {why}: look at it before the next step, or "
+                    f"ask for it in time: [output] fields = ['{name}'] in the scene, or sim.frame(['{name}'])"
+                )
+            return values(sim, name)[sim.world.fluid_order()]
 
     return more
 

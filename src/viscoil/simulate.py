@@ -439,6 +439,7 @@ class Simulation:
         densities = [m.density for m in self._built.materials.values()]
         self._accounts = Accounts(self.world, densities, self.scene.up, wanted)
 
+    @backend.turn
     def stress(self) -> np.ndarray:
         """Extra stress of all particles (n, 3, 3) [Pa] as they are now, in array order; of methods that have one."""
         return self._accounts.stress(list(self._built.present().values()), self._last_dt)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from viscoil import particles as table
+from viscoil.carried import Carried
 from viscoil.measure import Measure
-from viscoil.particles import FIELDS, Carried, Ints, Uploaded, allocate_array
+from viscoil.particles import FIELDS, Ints, Uploaded, allocate_array
 from viscoil.solids.assembly import SolidSet
 from viscoil.solids.clusters import ClusterSet
 from viscoil.solvers.solver import Stages
@@ -20,7 +21,7 @@ from viscoil.sph.calibration import Lattice
 from viscoil.sph.search import Neighbors
 
 NOBODY = 2**31 - 1  # status[0] while every particle is finite
-CALM = ("material", "solid", "cluster", "volume", "inverse_mass", "free_at")  # fields that no step changes
+STEADY = tuple(name for name, field in FIELDS.items() if field.steady)
 GROWTH = 1.5  # capacity grows by this factor, so that emission copies seldom
 
 
@@ -124,7 +125,7 @@ class World:
         for name, field in FIELDS.items():
             if field.lazy and name in values:
                 self._need(name)
-        self._compare({name: values.get(name, table.filling(name)) for name in CALM}, self.count == 0)
+        self._compare({name: values.get(name, table.filling(name)) for name in STEADY}, self.count == 0)
         self.count = table.append(self.particles, self.count, values, self.lazy)
         self._kinds |= set(product(_distinct(values.get("volume", 0.0)), _distinct(np.abs(values.get("inverse_mass", 1.0)))))
         if "solid" in values:
@@ -143,6 +144,7 @@ class World:
             rows.reorder(device_order, len(order))
         self.boundary_count = int((solid[order] >= 0).sum())
         self.count = len(order)
+        self.neighbors.forget_order()
 
     def reorder(self) -> None:
         """Moves particles into the cell order of the last search: neighbours in space become neighbours in memory."""
@@ -194,7 +196,7 @@ class World:
             if (np.asarray(values, np.float32) == table.filling(name)).all():
                 return
             self._need(name)
-        if name in CALM:
+        if name in STEADY:
             self._compare({name: values}, True)
         table.transfer.write(getattr(self.particles, name), values, 0, self.count)
         if name in ("volume", "inverse_mass"):

@@ -55,9 +55,9 @@ def test_mass_is_density_times_volume_and_the_frame_is_the_shapes():
     assert rigid.hearts == pytest.approx(np.zeros((2, 3)), abs=1e-15)
 
 
-@pytest.mark.parametrize("size", [4.0**-7, 4.0**-5])
+@pytest.mark.parametrize("size", [4.0**-9, 4.0**-7, 4.0**-5])
 def test_size_is_no_number_of_free_motion(size):
-    """Boxes of 6 µm and more, pushed and on a hinge with a spring, in steps that MuJoCo makes as they are (rigid.LONGEST)."""
+    """Boxes of 0.4 µm and more, pushed and on a hinge with a spring, in steps that MuJoCo makes as they are (rigid.LONGEST)."""
 
     def moved(size):
         mass, fast, spin, dt = size**3, size**0.5, size**-0.5, DT / 10 * size**0.5
@@ -74,6 +74,16 @@ def test_size_is_no_number_of_free_motion(size):
 
     for found, wanted in zip(moved(size), moved(1.0), strict=True):
         assert found == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("smaller", [1.0, 1e-2, 1e-4])
+def test_a_small_body_beside_a_large_one(smaller):
+    """What one weighs does not decide whether the other may be; neither feels the other without touching it."""
+    pebble = box(np.multiply((0.1, 0.2, 0.3), smaller), (20, 1, 0), angular_velocity=(0, 3, 0))
+    rigid = world(box((10, 10, 10), (0, 1, 0)), pebble)
+    run(rigid, 0.1)
+    assert rigid.masses == pytest.approx([6e5, 3.6 * smaller**3])
+    assert rigid.twists() == pytest.approx(np.array([[0, -0.981, 0, 0, 0, 0], [0, -0.981, 0, 0, 3, 0]]), abs=1e-9)
 
 
 def test_a_spinning_body_keeps_energy_and_angular_momentum():

@@ -2,15 +2,18 @@
 
 import copy
 import pickle
+import threading
 
 import numpy as np
 import pytest
 
 from kit import box_scene
+from viscoil import quantities
 from viscoil.errors import SceneError
 from viscoil.io.columns import von_mises
 from viscoil.scene.schema import Scene
 from viscoil.simulate import Simulation
+from viscoil.turns import turn
 from viscoil.validation import channel
 
 ETA, HEIGHT, LAYERS, SPEED = 20.0, 0.08, 10, 0.1  # Pa s, m, layers of particles, m/s
@@ -129,6 +132,14 @@ def test_frames_that_were_made_without():
     del sim, frames
     with pytest.raises(KeyError, match="no longer there"):
         second["conformation"]
+
+
+def test_what_a_frame_computes_takes_one_turn(monkeypatch):
+    """Or a step in another thread would come between its passes."""
+    sim, held, values = Simulation(honey_box()), [], quantities.values
+    monkeypatch.setattr(quantities, "values", lambda *a: held.append(turn._owner == threading.get_ident()) or values(*a))
+    assert next(sim.frames())["stress"].shape == (sim.particles, 3, 3)
+    assert held[-1] is True and turn._owner == 0
 
 
 @pytest.mark.parametrize("method", ["pvfs", "iisph", "pbf"])

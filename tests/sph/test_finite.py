@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
-import quadrants as qd
 
-from viscoil import backend, native, transfer
-from viscoil.constraints.density import DensityNumbers, _multiplier
+import lost_sums
+from viscoil import native
 from viscoil.errors import SimulationFailed
-from viscoil.particles import Floats, Uploaded, allocate_array
 from viscoil.scene.schema import Scene
 from viscoil.simulate import Simulation
-from viscoil.sph.descent import strides
 
 D = 0.01
 
@@ -30,30 +27,9 @@ CASES = {
 }  # fmt: skip
 
 
-@qd.kernel
-def _of_lost_sums(lost: Floats, c: DensityNumbers, out: Floats):
-    """Multipliers of eq. 11 and strides of conjugate gradients, of sums of which one is lost."""
-    for _ in range(1):
-        a, _a = _multiplier(lost[0], 1.0, 1.0, c)
-        b, _b = _multiplier(1.5, lost[0], 1.0, c)
-        out[0] = a
-        out[1] = b
-        out[2] = strides(lost[0], 1.0, 0.0, 0.0)[0]
-        out[3] = strides(1.0, lost[0], 2.0, 0.5)[0]
-        out[4] = strides(1.0, 2.0, 0.0, 0.0)[0]
-
-
 @pytest.mark.parametrize("lost", [np.nan, np.inf])
 def test_what_is_made_of_a_lost_sum_is_lost(lost):
-    backend.start("cpu")
-    uploaded = Uploaded(DensityNumbers)
-    numbers = {"support": 1.0, "softness": 0.1, "repulsion": 0.0, "reference": 1.0, "unilateral": 1, "share": 0.1}
-    given, out = allocate_array(qd.f32, 1), allocate_array(qd.f32, 5)
-    transfer.write(given, [lost])
-    _of_lost_sums(given, uploaded.set(**numbers), out)
-    found = transfer.read(out)
-    assert np.isnan(found[:4]).all(), found
-    assert found[4] == 0.5
+    lost_sums.check("cpu", lost)
 
 
 @pytest.mark.parametrize("compiled", [True, False])

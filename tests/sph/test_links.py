@@ -5,7 +5,8 @@ import pytest
 import quadrants as qd
 
 from kit import differences, lattice, make_particles, periodic_box, search
-from viscoil.particles import Carried, Floats, Ints, Particles, allocate_array
+from viscoil.carried import Carried
+from viscoil.particles import Floats, Ints, Particles, allocate_array
 from viscoil.sph.links import LinkRows, agree, carried_links, flowed, make, recall, store
 from viscoil.sph.neighbors import NeighborList, Torus
 

@@ -132,8 +132,18 @@ def test_who_opens_it_to_the_network_is_reached_by_address_and_by_own_names(list
 
 def test_a_server_that_cannot_be_guarded_does_not_start(monkeypatch):
     """If viser once starts its server in another way, the door is shut, not open; and nothing of ours stays behind."""
-    usual = wire.serve
-    monkeypatch.setattr(viser, "ViserServer", lambda **settings: None)
+    usual, started = wire.serve, viser.ViserServer
+    made = []
+
+    def unguarded(**settings):
+        with monkeypatch.context() as other:
+            other.setattr(wire, "serve", usual)
+            made.append(started(**settings))
+        return made[0]
+
+    monkeypatch.setattr(viser, "ViserServer", unguarded)
     with pytest.raises(ViscoilError, match="cannot guard"):
-        server.start(server.LOCAL, 0)
+        server.start(server.LOCAL, server.free_port(server.LOCAL, 0, exactly=False))
     assert wire.serve is usual
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", made[0].get_port()), timeout=20).close()

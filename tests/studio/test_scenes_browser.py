@@ -3,6 +3,7 @@
 Needs Chromium, as ``test_browser.py`` does, and is skipped or fails without it in the same way.
 """
 
+from collections import Counter
 
 import numpy as np
 import pytest

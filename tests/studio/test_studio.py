@@ -1,5 +1,6 @@
 """The whole studio without a browser: its processes, what it saves, what it survives."""
 
+import math
 import os
 import signal
 import subprocess
@@ -193,6 +194,12 @@ def test_a_picture_without_a_browser(studio):
 def test_scripts_are_told_what_there_is(studio):
     studio.move("bal", (0, 0, 0))
     assert 'Did you mean "ball"' in studio.wait(lambda s: s.problem).problem
+
+
+def test_a_page_without_a_size_is_not_given_a_view(studio):
+    """Hidden windows and closed frames have none, and tell what a division by that gives."""
+    assert studio._fit(1.5) is not None
+    assert [studio._fit(aspect) for aspect in (0.0, math.inf, math.nan)] == [None] * 3
 
 
 def test_the_legend_follows_what_a_material_is_made_of(studio):

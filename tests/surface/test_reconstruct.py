@@ -219,3 +219,15 @@ def test_frames_that_cannot_have_a_surface():
     frame.spacing, frame.fields["position"][5, 1] = 1.0, np.nan
     with pytest.raises(SurfaceFailed, match="frame 7: position of particle 5 is not finite"):
         surface(frame)
+
+
+@pytest.mark.parametrize("method", ["splash", "anisotropic", "clavet"])
+@pytest.mark.parametrize("spacing", [1e-6, 10.0])
+def test_surfaces_do_not_know_how_large_they_are(method, spacing):
+    """The same mesh in spacings, of micrometres and of metres; the order of its vertices is the threads'."""
+    x = np.concatenate([sphere(4.2, 0.1), block((8, 2, 2), 0.1) + np.array([0, 7, 0])])
+    known, found = (surface(frame_of(x, size), "live", method) for size in (1.0, spacing))
+    assert len(found.vertices) == len(known.vertices) > 100 and len(found.triangles) == len(known.triangles)
+    ordered = [np.sort(np.asarray(mesh.vertices) / size, axis=0) for mesh, size in ((known, 1.0), (found, spacing))]
+    assert np.abs(ordered[0] - ordered[1]).max() < 1e-4
+    assert np.isfinite(found.fields["normal"]).all()

@@ -72,10 +72,10 @@ def plan(scene: Any, solids: list[Any]) -> Plan:
     spec.option.impratio = 10.0  # friction holds instead of creeping
     spec.option.disableflags |= int(kit.mjtDisableBit.mjDSBL_AUTORESET)
     spec.compiler.degree = False
-    weight = sum(_weight(solid) for solid in solids if solid.body is not None)
-    # MuJoCo refuses inertias below 1e-14, which bodies of a millimetre have. Robots' files are in kilograms.
-    in_kilograms = weight <= 0 or bool(getattr(scene, "robot", ()))
-    made = Plan(spec, 1.0 if in_kilograms else 2.0 ** round(math.log2(weight)))
+    bodies = [solid for solid in solids if solid.body is not None]
+    weight = sum(_weight(solid) for solid in bodies)
+    in_kilograms = weight <= 0 or bool(getattr(scene, "robot", ()))  # robots' files are
+    made = Plan(spec, 1.0 if in_kilograms else _unit(bodies))
     by_name = {solid.name: index for index, solid in enumerate(solids) if solid.name}
     nodes: dict[int, Any] = {}
     for index, solid in enumerate(solids):
@@ -86,6 +86,14 @@ def plan(scene: Any, solids: list[Any]) -> Plan:
             made.bodies[index] = link
     made.bodies = dict(sorted(made.bodies.items()))
     return made
+
+
+def _unit(bodies: list[Any]) -> float:
+    """What one unit of mass is [kg]: MuJoCo refuses inertias up to 1e-15, which a ball of 0.3 mm has in kilograms.
+
+    The lightest body's mass m times its size L: in that unit its mass is 1/L and its inertia about L/10.
+    """
+    return min(2.0 ** round(math.log2(_weight(solid) * bulk_of(solid.shape).volume ** (1 / 3))) for solid in bodies)
 
 
 def _weight(solid: Any) -> float:

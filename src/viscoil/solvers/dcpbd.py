@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import quadrants as qd
 
 from viscoil import backend
+from viscoil.carried import Carried
 from viscoil.constraints.acceleration import LARGEST_SHARE, compiled_pace, momentum_numbers
 from viscoil.constraints.body_projection import BodyRows, allocate_rows
 from viscoil.constraints.conformation import Substances, substances_of
@@ -19,7 +20,7 @@ from viscoil.constraints.friction import pair_factor
 from viscoil.constraints.nearby import allocate_nearby, nobody_nearby
 from viscoil.constraints.velocity_projection import Projection, ProjectionNumbers
 from viscoil.native.fluid import FluidPasses, VelocityPasses, suits
-from viscoil.particles import Carried, Flag, Floats, Ints, Particles, Uploaded, allocate_array, mat3, vec3
+from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, allocate_array, mat3, vec3
 from viscoil.solids.clusters import Clusters, Elastic
 from viscoil.solids.coupling import Bodies
 from viscoil.solids.sdf import Parts, Solids

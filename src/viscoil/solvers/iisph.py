@@ -14,11 +14,12 @@ import quadrants as qd
 from pydantic import Field, StrictBool
 
 from viscoil import backend, native, transfer
+from viscoil.carried import Carried
 from viscoil.constraints.acceleration import pace_of
 from viscoil.constraints.pressure import PressureField, PressureNumbers, kept
 from viscoil.errors import SceneError
 from viscoil.native.pressure import PressurePasses
-from viscoil.particles import Carried, Table, Uploaded, allocate_array, vec3
+from viscoil.particles import Table, Uploaded, allocate_array, vec3
 from viscoil.solvers.events import SpringEvent
 from viscoil.solvers.iisph_bodies import finish_with_bodies_stage
 from viscoil.solvers.iisph_matter import (

@@ -8,6 +8,7 @@ import quadrants as qd
 from pydantic import StrictBool
 
 from viscoil import backend, native
+from viscoil.carried import Carried
 from viscoil.constraints.acceleration import LARGEST_SHARE, compiled_pace, momentum_numbers
 from viscoil.constraints.contact import contact_and_clearance, contact_of_nearby, gauge_contacts
 from viscoil.constraints.density import (
@@ -31,7 +32,7 @@ from viscoil.constraints.nearby import Nearby, allocate_nearby, lists, nobody_ne
 from viscoil.constraints.particle_solids import find_clusters, hold_together
 from viscoil.constraints.shape_matching import carry_on, rigid_velocities
 from viscoil.native.fluid import FluidPasses, suits
-from viscoil.particles import Carried, Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
+from viscoil.particles import Flag, Floats, Ints, Particles, Uploaded, Vectors, allocate_array, vec3
 from viscoil.solids.clusters import Clusters, Elastic
 from viscoil.solids.coupling import Bodies, approach, settle_bodies, solve_bodies
 from viscoil.solids.sdf import Parts, Solids
@@ -445,7 +446,6 @@ class PBF(Method):
             periodic, packed,
         )  # fmt: skip
         if not world.stages.precise:
-            # What is left to correct is not asked for in between where threads stay.
             with backend.small_launches(world.neighbors.few):
                 _whole_step(
                     left, backend.loop_counter(1), p, k, world.neighbors.cells, torus, world.neighbors.numbers(world.count),

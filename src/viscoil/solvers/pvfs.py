@@ -214,8 +214,8 @@ class PVFS(Method):
     def _k_of(self, params: PVFSParams) -> float:
         if params.stiffness is not None:
             return params.stiffness
-        depth = params.depth or self._deep
-        return max(COMPRESSION * self._gravity * depth / self._h / params.compressibility, PUBLISHED * self._h / TAU**2)
+        needed = COMPRESSION * self._gravity * (params.depth or self._deep) / self._h / params.compressibility
+        return needed or PUBLISHED * self._h / TAU**2  # without weight nothing tells how stiff a fluid has to be
 
     def _choice(self) -> str:
         """What was chosen, in words."""
@@ -226,19 +226,21 @@ class PVFS(Method):
             depth = self.params.depth or self._deep
             why = f"for {100 * self.params.compressibility:.3g} % compression under {depth:.3g} m"
         return (
-            f"pvfs: stiffness {k:.3g} m/s² ({k * TAU**2 / h:.3g} in the paper's units) {why}, at least {steps} steps per 1/30 s"
+            f"pvfs: stiffness {k:.3g} m/s² ({k * TAU**2 / h:.3g} in the paper's units) {why}, "
+            f"at least {steps:.3g} steps per 1/30 s"
         )
 
-    def _stable_steps(self) -> int:
-        """Steps per 1/30 s that the density relaxation needs."""
-        return max(1, math.ceil(math.sqrt(self._stiffness_of(self.params) * TAU**2 / self._h / CAREFUL) - 1e-4))
+    def _stable_steps(self) -> float:
+        """Steps per 1/30 s that the density relaxation needs: a whole number, or less than one for particles of metres."""
+        needed = math.sqrt(self._stiffness_of(self.params) * TAU**2 / self._h / CAREFUL)
+        return math.ceil(needed - 1e-4) if needed > 1 else needed
 
-    def _steps_per_tau(self) -> int:
+    def _steps_per_tau(self) -> float:
         """Steps per 1/30 s: as asked, unless gravity was changed since and has made that unstable."""
         steps, needed = self.params.substeps, self._stable_steps()
         if steps is None or self._stiffness_of(self.params) * TAU**2 / self._h > 1.0001 * STABLE * steps**2:
             if steps and not any("gravity" in note for note in self.notes):
-                self.notes.append(f"pvfs: under this gravity {steps} steps per 1/30 s are unstable; taking {needed}")
+                self.notes.append(f"pvfs: under this gravity {steps} steps per 1/30 s are unstable; taking {needed:.3g}")
             return needed
         return steps
 
@@ -247,7 +249,7 @@ class PVFS(Method):
         self._gravity = math.hypot(*world.gravity)
         self._read_materials()
         steps = self._steps_per_tau()
-        limits = [(TAU / steps, f"stability, {steps} steps per 1/30 s")]
+        limits = [(TAU / steps, f"stability, {steps:.3g} steps per 1/30 s")]
         if (stiffest := max((matter.spring for matter in self._matter), default=0.0)) > 0:
             limits.append((math.sqrt(SPRINGY[self.form] / stiffest), f"stability of springs of {stiffest:.3g} 1/s²"))
         if not self.params.substeps and (thickest := max((matter.linear for matter in self._matter), default=0.0)) > 0:

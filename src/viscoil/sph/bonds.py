@@ -10,7 +10,7 @@ material and s_i the share of it that it still has; it is carried along, starts 
 velocity_correction.py).
 
 Both ends hold a bond and decide about it from the same numbers, so they agree to the last bit and nobody has to be told. Rows
-name others by id and travel with the particles (particles.Carried): sorting, emission, removal and restarts do not touch
+name others by id and travel with the particles (carried.py): sorting, emission, removal and restarts do not touch
 them, and bonds longer than the neighbour list reaches live on. For springs and position-based corrections a bond remembers
 the length at rest. For shape matching it remembers six numbers, see regions.py.
 
@@ -26,7 +26,8 @@ from typing import Any, Literal
 import numpy as np
 import quadrants as qd
 
-from viscoil.particles import Carried, Floats, Ints, Particles, Vectors
+from viscoil.carried import Carried
+from viscoil.particles import Floats, Ints, Particles, Vectors
 from viscoil.sph import springs
 from viscoil.sph.neighbors import NeighborList, Torus, seat, separation
 from viscoil.sph.springs import flowed_length, tag

@@ -1,7 +1,7 @@
 """Links: pairs of particles that remember a length, as springs and length constraints need it.
 
 Every particle has a row with room for ``width`` links: the other's id, and the length at rest [m]. Both ends hold the link,
-always with the same bits. Rows name others by id and travel with the particles (particles.Carried), so neither sorting nor
+always with the same bits. Rows name others by id and travel with the particles (carried.py), so neither sorting nor
 restarts touch them.
 
 Inside a step links are wanted beside the neighbour list. Whoever is linked is near, so :func:`recall` finds every link by
@@ -17,7 +17,8 @@ from typing import Any
 
 import quadrants as qd
 
-from viscoil.particles import Carried, Floats, Ints, Particles, Vectors
+from viscoil.carried import Carried
+from viscoil.particles import Floats, Ints, Particles, Vectors
 from viscoil.sph.neighbors import NeighborList, Torus, seat, separation
 
 NOBODY = -1  # partner of an empty place

@@ -132,6 +132,11 @@ class Neighbors:
             sorted_z=allocate_array(qd.f32, streamed),
             sorted=allocate_records(capacity + SPARE if self.recorded else 1),
         )
+        self.forget_order()
+
+    def forget_order(self) -> None:
+        """Particles stay as they lie until the next search, which a method may never ask for."""
+        write(self.cells.order, np.arange(self.capacity, dtype=np.int32))
 
     def allow_split(self, allowed: bool) -> None:
         """Whether all that reads the list can follow it into its second piece; a list too long for who cannot is refused."""

@@ -6,7 +6,7 @@
 Every particle has a row of springs: the other's id and the length at rest. In sweeps a spring is held by the end with the
 smaller id. Where all springs act at once (springs_at_once.py) both ends hold it and work out its new length from the same
 numbers, so they agree to the last bit and nobody has to be told. Rows name others by id and travel with the particles
-(particles.Carried): sorting, emission, removal and restarts do not touch them, and springs longer than the neighbour list
+(carried.py): sorting, emission, removal and restarts do not touch them, and springs longer than the neighbour list
 reaches live on.
 
 A pair that comes within h gets a spring of length h, and a spring that grows longer than h is gone. At L = h a spring
@@ -25,7 +25,8 @@ import numpy as np
 import quadrants as qd
 
 from viscoil import transfer
-from viscoil.particles import Carried, Floats, Ints, Particles, Vectors, allocate_array, vec3
+from viscoil.carried import Carried
+from viscoil.particles import Floats, Ints, Particles, Vectors, allocate_array, vec3
 from viscoil.sph.neighbors import NeighborList, Torus, batches, fetch, lanes, seat, separation
 from viscoil.sph.pairs import displace, share_of, unit
 from viscoil.sph.schedule import Schedule, apart, block_of, in_turn, rows, run_of, sweepers, take, tasks

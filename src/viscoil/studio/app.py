@@ -335,8 +335,10 @@ class Studio(Wishes):
             self.views.show_all()
 
     def _fit(self, aspect: float) -> Camera | None:
-        """What sees everything there is now."""
-        return None if self.frame is None or self.info is None or self._set_stage else framing(self.frame, self.info, aspect)
+        """What sees everything there is now, in a page that has a width and a height."""
+        if self.frame is None or self.info is None or self._set_stage or not 0 < aspect < math.inf:
+            return None
+        return framing(self.frame, self.info, aspect)
 
     def _draw(self, frame: Frame, whole: bool) -> None:
         if self.showing == "surface":

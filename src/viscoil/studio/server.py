@@ -49,8 +49,11 @@ def start(host: str, port: int) -> Any:
 
     console = rich.get_console()
     console.quiet = True  # viser announces itself; what there is to say, the command line says
-    with _guarded(host):
+    with _guarded(host) as guarded:
         server = viser.ViserServer(host=host, port=port, verbose=False)
+    if not guarded:
+        server.stop()  # it answers everybody
+        raise ViscoilError("this version of viser starts its server in a way the studio cannot guard; install viser 1.1")
     # A browser with the page open could ask viser to publish it through an outside service: never from here.
     server.request_share_url = lambda verbose=True: None
     return server
@@ -58,14 +61,15 @@ def start(host: str, port: int) -> Any:
 
 # --- the door --------------------------------------------------------------------------------------------------------
 @contextlib.contextmanager
-def _guarded(host: str) -> Iterator[None]:
+def _guarded(host: str) -> Iterator[list[bool]]:
     """Has the server that is started meanwhile look at every request before anything else does, handshakes included.
 
-    viser has no place for that: what it hands to ``websockets`` is taken on the way there.
+    viser has no place for that: what it hands to ``websockets`` is taken on the way there. Empty afterwards: it was not.
     """
     import websockets.asyncio.server as wire
 
-    usual, taken = wire.serve, []
+    usual = wire.serve
+    taken: list[bool] = []
 
     def serve(*arguments: Any, process_request: Any = None, **settings: Any) -> Any:
         def first(connection: Any, request: Any) -> Any:
@@ -79,11 +83,9 @@ def _guarded(host: str) -> Iterator[None]:
     with _STARTING:
         wire.serve = serve
         try:
-            yield
+            yield taken
         finally:
             wire.serve = usual
-    if not taken:
-        raise ViscoilError("this version of viser starts its server in a way the studio cannot guard; install viser 1.1")
 
 
 def refusal(hosts: list[str], origins: list[str], listening: str, port: int) -> tuple[int, str] | None:

@@ -2,7 +2,7 @@
 
 A process runs on one device, so the CPU's numbers come from a process of their own (parity_reference.py), computed by kernels.
 On a CPU the compiled passes are compared with those kernels; where there are none, kernels with kernels that read neighbours
-as records.
+as records, which CPUs can do that are x86-64. On others nothing but the restart is left to compare.
 
 *A step*: the CPU's state before each of five steps, from the free fall to the impact, is given to the device, which takes that
 step; no particle may then be farther than 1e-5 supports from where the CPU has it. A particle that a solid holds or a bond that
@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from json import dumps
 from pathlib import Path
+from platform import machine
 from typing import Any
 
 import numpy as np
@@ -173,8 +174,8 @@ def _measure(trial: Trial) -> Outcome:
     from viscoil import backend, native
 
     running = backend.start(trial.device)
-    # On a CPU without compiled passes, at least another way to read neighbours.
-    records = "" if running.is_gpu or native.active() else "words"
+    another_way = not running.is_gpu and not native.active() and machine() in ("x86_64", "AMD64")
+    records = "wide" if another_way else ""
     asked = loads(trial.quick, running.is_gpu)
     tables = [load.scene(trial.quick) for load in asked]
     checks: list[Check] = []
