@@ -151,6 +151,13 @@ def test_schema_is_json(capsys):
     assert schema["properties"]["spacing"] and schema["properties"]["profiles"]
 
 
+def test_help_in_a_pipe_does_not_break_lines(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    check = "  check: Check a scene without running it: every key, its size, what the solver cannot do."
+    assert check in said(capsys, "--help").splitlines()
+    assert "\n  --frames STR: " in said(capsys, "help", "export") and "; by default all.\n" in said(capsys, "export", "-h")
+
+
 def test_doctor_runs_a_kernel(capsys):
     text = said(capsys, "doctor", "--device", "cpu")
     rows = dict(line.split("  ", 1) for line in text.splitlines())

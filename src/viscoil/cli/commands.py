@@ -14,6 +14,7 @@ from viscoil.keys import did_you_mean, listed
 
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 Settings = Annotated[list[str] | None, Parameter(name="--set", negative=(), metavar="KEY=VALUE")]
+UNBROKEN = 1000  # columns of plain help in a pipe: each entry stays in one line
 KINDS = ("scenes", "materials", "solvers", "looks", "cases")
 
 app = App(
@@ -70,9 +71,13 @@ class Folder:
 
 def dispatch(tokens: list[str]) -> int:
     """Parse and run one command; the exit code."""
-    app.help_formatter = "default" if show.is_terminal() else "plain"
     if not tokens:
         tokens = ["--help"]
+    app.help_formatter, app.console = "default" if show.is_terminal() else "plain", None
+    if not show.is_terminal() and {"help", "--help", "-h"} & set(tokens):
+        from rich.console import Console
+
+        app.console = Console(width=UNBROKEN)
     try:
         result = app(_repeat_set(tokens), exit_on_error=False, print_error=False)
     except CycloptsError as error:
