@@ -41,6 +41,13 @@ def test_every_frame_once_from_one_camera(run):
     assert sorted(file.name for file in (run.path / "render").iterdir()) == [path.name for path in outcome.paths.values()]
 
 
+def test_a_single_picture_may_have_a_name_of_its_own(run, tmp_path):
+    outcome = render_run(run, [1], FAST, tmp_path / "pictures" / "{last}.png")
+    assert outcome.paths[1] == tmp_path / "pictures" / "{last}.png" and image(outcome, 1).shape == (SIZE[1], SIZE[0], 3)
+    with pytest.raises(RunFolderError, match=r"many.png is one picture, and 3 frames were asked for"):
+        render_run(run, settings=FAST, out=tmp_path / "many.png")
+
+
 def test_resume_draws_only_what_is_missing_or_changed(run):
     first = render_run(run, settings=FAST)
     again = render_run(run, settings=FAST)

@@ -106,7 +106,7 @@ def pictures(
     fps
         Pictures a second of the film; by default as many as make it real time.
     output
-        Folder for the pictures; by default RUN/render.
+        Folder for the pictures, or a name.png for a single one; by default RUN/render.
     overwrite
         Draw pictures again that are up to date.
     """

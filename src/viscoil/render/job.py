@@ -138,7 +138,8 @@ def render_run(
     run: Run, frames: Iterable[int] | None = None, settings: Settings | None = None, out: Path | None = None,
     overwrite: bool = False, progress: Progress | None = None,
 ) -> Outcome:  # fmt: skip
-    """Pictures of ``frames`` (default all) of ``run`` as ``out``/frame_00012.png (default: in RUN/render).
+    """Pictures of ``frames`` (default all) of ``run`` as ``out``/frame_00012.png (default: in RUN/render); of a single frame
+    also as ``out`` itself, if that is a name.png.
 
     A picture that was made with the same settings from the same frame is kept, unless ``overwrite``. ``progress`` is
     called with the seconds of each picture, how many are done and how many there are. Whenever this is stopped, what is
@@ -157,6 +158,11 @@ def render_run(
         require("pyoidn", "to take the noise out of traced pictures")
         outcome.variant, outcome.note = variant.name, variant.reason
     folder = out or run.path / "render"
+    single = ""
+    if folder.suffix == ".png" and not folder.is_dir():
+        if len(chosen) > 1:
+            raise RunFolderError(f"{folder} is one picture, and {len(chosen)} frames were asked for; expected a folder")
+        folder, single = folder.parent, folder.name
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -169,7 +175,7 @@ def render_run(
         stamps = {index: stamp(run, index, settings, shared) for index in chosen}
         todo = []
         for index in chosen:
-            outcome.paths[index] = folder / f"frame_{index:05d}.png"
+            outcome.paths[index] = folder / (single or f"frame_{index:05d}.png")
             kept = not overwrite and stamp_of(outcome.paths[index]) == stamps[index]
             (outcome.kept if kept else todo).append(index)
         for index in todo:
