@@ -76,6 +76,17 @@ def test_size_is_no_number_of_free_motion(size):
         assert found == pytest.approx(wanted, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-5])
+def test_what_stands_still_may_be_of_any_size(size):
+    """What it would weigh is nothing that MuJoCo has to accept."""
+    tank = {"container": True, "shape": {"type": "box", "size": (size,) * 3, "position": (0, size / 2, 0)}}
+    plate = {"shape": {"type": "box", "size": (size, size / 10, size), "position": (0, -size, 0)}}
+    rigid = world(tank, plate, box(np.multiply((0.1, 0.2, 0.3), size), (0, size / 2, 0)))
+    run(rigid, 0.1 * size**0.5, dt=DT / 10 * size**0.5)
+    fallen = 9.81 * 0.1**2 / 2
+    assert rigid.poses()[1][0] / size == pytest.approx([0, 0.5 - fallen, 0], rel=0.01)
+
+
 @pytest.mark.parametrize("smaller", [1.0, 1e-2, 1e-4])
 def test_a_small_body_beside_a_large_one(smaller):
     """What one weighs does not decide whether the other may be; neither feels the other without touching it."""

@@ -124,7 +124,8 @@ def _add(made: Plan, solids: list[Any], index: int, by_name: dict[str, int], nod
         _add_heavy(node, weight / made.unit)
         made.keyed[index] = name
     else:
-        node.mocap = True  # hands may move it
+        node.mocap = True  # hands may move it; what it weighs means nothing, but what MuJoCo finds by itself it may refuse
+        node.mass, node.inertia, node.explicitinertial = 1.0, [1.0, 1.0, 1.0], True
         made.still[index] = name
     _add_geoms(made, node, solids, index)
     return node
