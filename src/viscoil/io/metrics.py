@@ -14,7 +14,8 @@ from viscoil.io.atomic import explain, write_atomic
 UNITS = {  # of the columns of metrics.csv; a name also stands for what begins with it (centre_of_mass_x); else a plain number
     "time": "s", "dt": "s", "seconds": "s", "height": "m", "front_x": "m", "extent": "m", "centre_of_mass": "m", "body": "m",
     "speed_max": "m/s", "kinetic_energy": "J", "friction_energy": "J", "momentum": "kg m/s",
-    "density_mean": "of rest", "density_max": "of rest", "compression": "%", "density_error": "%", "viscosity_share": "%", "volume": "m³", "mesh_volume": "m³",
+    "density_mean": "of rest", "density_max": "of rest", "compression": "%", "density_error": "%", "viscosity_share": "%",
+    "volume": "m³", "mesh_volume": "m³",
     "particle_volume": "m³", "volume_ratio": "of particles' volume", "area": "m²", "springs": "per particle",
     "bonds": "per particle", "stiffness": "m/s²",
 }  # fmt: skip

@@ -1,7 +1,6 @@
 """Recordings: moments that were shown, as one page that plays them anywhere, without a server or a network."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from viscoil.io.frame import Frame
 from viscoil.studio import server as web
@@ -88,11 +87,3 @@ def _titled(text: str, info: SceneInfo) -> str:
 
     name = html.escape(info.title)
     return re.sub(r"<title>.*?</title>", f"<title>{name}</title>", text, count=1, flags=re.DOTALL)
-
-
-def moments_of(frames: Iterable[Frame], colouring: Any, shaded: bool = True) -> Iterable[Moment]:
-    """The particles of frames as moments."""
-    from viscoil.studio.stage import points_of
-
-    for frame in frames:
-        yield points_of(frame, colouring, shaded)

@@ -32,7 +32,8 @@ def _crushed(trial: Trial, name: str, profile: str) -> list[Check]:
         sim = trial.simulation(scene.to_dict())
         for _ in sim.frames(min(QUICK_FRAMES if trial.quick else FRAMES, scene.time.frames)):
             row = sim.metrics()
-            rows.append((row["compression"], row["density_max"]))
+            if row["particles"]:
+                rows.append((row["compression"], row["density_max"]))
     except ViscoilError as error:
         return [at_most(f"{start}: stopped: {' '.join(str(error).split())}", np.nan, 0.0)]
     mean, densest = np.max(rows, axis=0)
