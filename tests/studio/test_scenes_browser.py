@@ -247,4 +247,4 @@ def test_the_curves_have_ticks_that_say_something(page, studio):
     wait_until(different, "no number twice along an axis", tries=50)
     expect(page.get_by_text("kinetic energy, µJ")).to_be_visible()
     assert all(chart[1][0] == "0" for chart in found), "heights and energies are seen from zero"
-    assert all(chart[0] == found[0][0] and chart[0][-1] in ("0.15", "0.1") for chart in found), "the same 0.15 s under all"
+    assert all(chart[0] == found[0][0] and chart[0][-1] in ("0.15", "0.1") for chart in found), f"the same 0.15 s under all: {found}"

@@ -87,10 +87,10 @@ EXPORT void viscoil_project(ProjectTask* task, int n) {
         float curvature = delta;
         t.beta = 0;
         if (t.alpha > 0) {
-            t.beta = gamma / before;
+            t.beta = gamma / (before > 1e-30f ? before : 1e-30f);
             curvature = delta - t.beta * gamma / t.alpha;
         }
-        t.alpha = curvature > 1e-6f * delta ? gamma / curvature : 0;
+        t.alpha = curvature > 1e-6f * delta ? gamma / (curvature > 1e-30f ? curvature : 1e-30f) : 0;
         t.alpha = viscoil::unless_lost(t.alpha, gamma + delta);
         before = gamma;
         t.progress[0]++;

@@ -15,9 +15,7 @@ def strides(gamma: qd.f32, delta: qd.f32, gamma_before: qd.f32, alpha_before: qd
     beta = 0.0
     curvature = delta
     if alpha_before > 0.0:
-        beta = gamma / gamma_before  # which was not 0: α would have been
+        beta = gamma / qd.max(gamma_before, 1e-30)
         curvature = delta - beta * gamma / alpha_before
-    alpha = 0.0
-    if curvature > 1e-6 * delta:
-        alpha = gamma / curvature
+    alpha = qd.select(curvature > 1e-6 * delta, gamma / qd.max(curvature, 1e-30), 0.0)
     return unless_lost(alpha, gamma + delta), beta
