@@ -56,6 +56,20 @@ def test_multipliers_and_corrections(case, instructions):
     assert np.abs(assert_same_iteration(sim)).max() > 1e-4
 
 
+@pytest.mark.parametrize("by", [by_kernels, lambda sim: by_passes(sim, FluidPasses())], ids=["kernels", "passes"])
+def test_a_density_that_is_lost_stays_lost(by, instructions):
+    """The clamp of what only corrects compression would make nothing to correct of it."""
+    sim = shaken()
+    sim.step()
+    s = sim.solver.scratch
+    beside = int(np.argmin(s.clear.to_numpy()[: sim.world.count]))
+    wall = s.wall.to_numpy()
+    wall[beside] = np.nan
+    s.wall.from_numpy(wall)
+    multiplier = by(sim)[0]
+    assert np.isnan(multiplier[beside]) and np.isfinite(np.delete(multiplier, beside)).all()
+
+
 def test_coincident_particles_part_the_same_way(instructions):
     """Whose places are the same, or nearly, is sent apart in the direction the kernels would choose."""
     sim = shaken(jitter=0.2, unilateral=False)
